@@ -3,12 +3,17 @@
 import json
 from collections.abc import Mapping
 
-from docs import rerun_recbole
+from docs import rerun_presets, rerun_recbole
 from docs.blocks import frontier, performance, reproduction
 from docs.blocks.common import DOCS, RESULTS, Block, filled
 from ghostpoi.study import figures
 from ghostpoi.study.day_map import draw_map
 from ghostpoi.study.results import Results
+
+
+def presets() -> str:
+    """What each preset gives away."""
+    return rerun_presets.table(json.loads(rerun_presets.RESULTS.read_text("utf-8")))
 
 
 def recbole() -> str:
@@ -18,6 +23,7 @@ def recbole() -> str:
 
 PAGES: dict[str, Mapping[str, Block]] = {
     "explanation/performance.md": performance.BLOCKS,
+    "how-to/protect.md": {"presets": presets},
     "results/frontier.md": frontier.BLOCKS,
     "results/reproduction.md": reproduction.BLOCKS,
     "results/third-party.md": {"recbole": recbole},

@@ -93,10 +93,11 @@ def protect(
     door: Door, source: PathLike | Frame, method: str = "crowd", *, output: PathLike | None = None,
     private: PathLike | None = None, seed: int | None = None, protocol: str = "strong", device: str = "auto",
     map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None,
-    keep: Sequence[str] = (), drop: Sequence[str] = (), no_candidate: str = "keep", pseudonyms: str | None = None,
-    times: str | None = None, taxonomy: PathLike | None = None, resume: bool = False, force: bool = False,
-    keep_metadata: bool = False, allow_short_seed: bool = False, series: PathLike | None = None,
-    engine: str | None = None, workers: int = 0, scheduler: str = "", memory: str | None = None, pairs: bool = False,
+    keep: Sequence[str] = (), drop: Sequence[str] = (), no_candidate: str | None = None,
+    pseudonyms: str | None = None, times: str | None = None, purpose: str | None = None,
+    taxonomy: PathLike | None = None, resume: bool = False, force: bool = False, keep_metadata: bool = False,
+    allow_short_seed: bool = False, series: PathLike | None = None, engine: str | None = None, workers: int = 0,
+    scheduler: str = "", memory: str | None = None, pairs: bool = False,
     **reading: Unpack[ReadingOptions],
 ) -> Release[Frame]:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues.
@@ -131,7 +132,8 @@ def protect(
     at_scale, fields, settings = divided(mapped(map, config), set, engine, workers, scheduler, memory)
     rows = rows_request(
         method, protocol=protocol, device=device, map=fields, set=settings, config=config, keep=keep, drop=drop,
-        no_candidate=no_candidate, pseudonyms=pseudonyms, times=times, taxonomy=taxonomy, keep_metadata=keep_metadata,
+        no_candidate=no_candidate, pseudonyms=pseudonyms, times=times, purpose=purpose, taxonomy=taxonomy,
+        keep_metadata=keep_metadata,
     )  # fmt: skip
     rows = replace(rows, seed=given_seed(seed, allow_short_seed, door.say))
     file = source_of(source, reading)
@@ -152,24 +154,28 @@ def protect(
 def rows_request(
     method: str, *, protocol: str = "strong", device: str = "auto", map: Mapping[str, str],
     set: Mapping[str, Any] | Sequence[str], config: PathLike | None, keep: Sequence[str], drop: Sequence[str],
-    no_candidate: str = "keep", pseudonyms: str | None, times: str | None = None, taxonomy: PathLike | None,
-    keep_metadata: bool = False,
+    no_candidate: str | None = None, pseudonyms: str | None, times: str | None = None, purpose: str | None = None,
+    taxonomy: PathLike | None, keep_metadata: bool = False,
 ) -> RowsRequest:  # fmt: skip
     """Return what is asked for; refuse values that no release can have."""
     from ghostpoi.data.places import read_taxonomy
+    from ghostpoi.draw.presets import WITHHOLD, preset, with_preset
     from ghostpoi.draw.publication import check_read, device_for, publication, with_identity
     from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.settings import changed
 
+    if no_candidate is None:
+        no_candidate = preset(purpose, method)[WITHHOLD] if purpose else "keep"
     if no_candidate not in ("keep", "withhold"):
         raise InputError(f"{option('no_candidate', no_candidate)}: use keep or withhold")
     texts = assignments(set)
-    base = publication(method, protocol)
+    base = with_preset(publication(method, protocol), purpose, method)
     check_read(settings := changed(base, texts, optional(config)), base)
     settings = with_identity(settings, {"pseudonyms": pseudonyms, "times": times}, texts)
     return RowsRequest(
         settings=settings, method=method, protocol=protocol, device=device_for(device, settings), mapping=dict(map),
         keep=tuple(keep), drop=tuple(drop), withhold=no_candidate == "withhold", keep_metadata=keep_metadata,
+        purpose=purpose or "",
         groups=read_taxonomy(Path(taxonomy)) if taxonomy else {},
     )  # fmt: skip
 

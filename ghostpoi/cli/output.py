@@ -208,6 +208,7 @@ def released(
     from ghostpoi.release.verify import UNIT
 
     rows, p, settings = manifest["rows"], manifest["plausibility"], manifest["settings"]
+    _print(console, _status(settings["identity"]), manifest, preset=manifest.get("preset"))
     left, own, shown = rows["left_genuine"], rows.get("drawn_own"), manifest["data"]["rows"]
     clean = (left["rows"] + own["rows"]) / max(1, shown) if own else 0.0
     if p is None:
@@ -227,6 +228,13 @@ def released(
         file=shlex.quote(str(file)),
         hidden={"rows": 0, "venues": 0, "borrowed": 0} | rows["hidden"],
     )  # fmt: skip
+
+
+def _status(identity: dict[str, str]) -> str:
+    """Return the name of the text that says whether a release is personal data."""
+    if identity["pseudonyms"] in ("keep", "file"):
+        return "personal_kept" if identity["pseudonyms"] == "keep" else "personal_file"
+    return "personal_unless" if identity["times"] in ("part-of-day", "shift") else "personal_times"
 
 
 def _fates(manifest: dict[str, Any]) -> Iterator[dict[str, str]]:

@@ -76,7 +76,8 @@ REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must 
     "disclosure": {"category": _is_text, "category_groups": _are_pairs, "aggregates": _are_texts},
 }
 OPTIONAL: dict[str, Callable[[Any], bool]] = {  # the same for what only some releases have
-    "identity": _are_settings, "series": _are_counts, "regions": _is_division, "rows.missing": _are_counts,
+    "identity": _are_settings, "preset": _are_named_texts, "series": _are_counts, "regions": _is_division,
+    "rows.missing": _are_counts,
     "rows.hidden": _are_counts, "settings.hide": _are_settings,
     "settings.method": _are_settings, "data.reading": _are_named_texts, "data.beside": _are_named_texts,
     "data.parts": _are_named_texts,

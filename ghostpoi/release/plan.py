@@ -13,6 +13,7 @@ from ghostpoi.data.checkins import Checkins, Longs, duplicates
 from ghostpoi.data.displacement import displacement, published, without_category
 from ghostpoi.draw import whole_table
 from ghostpoi.draw.methods import AnyMethod, FreeDraw
+from ghostpoi.draw.presets import described
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, prepare
 from ghostpoi.formats import CheckinFile, Rows
@@ -179,6 +180,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         "tool": {"name": "ghostpoi", "version": __version__},
         "method": request.method,
         "protocol": request.protocol,
+        **described(settings, request.purpose, request.method, request.withhold),
         "settings": settings.public(),
         "columns": {
             "fields": file.mapping,

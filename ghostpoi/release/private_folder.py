@@ -54,6 +54,7 @@ class RowsRequest:
     withhold: bool = False  # omit rows whose venue has no candidate
     keep_metadata: bool = False  # of a Parquet file
     groups: dict[str, str] = field(default_factory=dict)  # of categories, from a taxonomy
+    purpose: str = ""  # a preset, which `settings` follow
     seed: Seed | None = None
 
 
@@ -226,7 +227,7 @@ def _asked(request: ReleaseRequest) -> dict[str, str]:
         "drop": shlex.join(sorted(request.drop)), "no_candidate": "withhold" if request.withhold else "keep",
         "keep_metadata": "on" if request.keep_metadata else "", "taxonomy": groups,
         "map": shlex.join(f"{field}={column}" for field, column in sorted(request.mapping.items())),
-        "series": str(request.series.resolve()) if request.series else "",
+        "series": str(request.series.resolve()) if request.series else "", "purpose": request.purpose,
     }  # fmt: skip
 
 

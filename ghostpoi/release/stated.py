@@ -11,6 +11,7 @@ from ghostpoi import __version__, formats
 from ghostpoi.columns.classify import REASONS
 from ghostpoi.data.checkins import DATE
 from ghostpoi.draw.methods import METHODS
+from ghostpoi.draw.presets import PRESETS, described
 from ghostpoi.draw.publication import Protocol, publication
 from ghostpoi.draw.whole_table import published_aggregates
 from ghostpoi.errors import InputError
@@ -23,7 +24,8 @@ from ghostpoi.settings import override
 
 COUNTS = {"rows", "substituted", "no_candidate", "kept_by_speed", "kept_by_method", "slowest_taken"}
 KEYS: dict[str, set[str] | None] = {  # of the sections of a manifest; None: other checks read these
-    "tool": {"name", "version"}, "method": None, "protocol": None, "settings": None,
+    "tool": {"name", "version"}, "preset": {"name", "sets", "changed"}, "method": None, "protocol": None,
+    "settings": None,
     "columns": {"fields", "changed_with_the_venue", "kept", "why", "dropped", "kept_on_request"},
     "disclosure": {"category", "category_groups", "aggregates"},
     "identity": {"ids", "row_order"}, "series": {"number", "repeated"},
@@ -82,6 +84,11 @@ def complaints(manifest: dict[str, Any], file: CheckinFile | None, signed: bool)
         needs = set(file.table.category_ids.astype(str)) if settings.keeps_category == "group" else set()
         if (needs and not needs <= set(groups)) or (groups and not needs):
             return ["disclosure.category_groups are not those of the categories in the data"]
+    if stated_preset := manifest.get("preset"):
+        name, method = str(stated_preset.get("name")), manifest["method"]
+        known = [described(settings, name, method, one)["preset"] for one in (True, False) if name in PRESETS]
+        if stated_preset not in known:
+            return [f"preset is {stated_preset}, which the settings are not"]
     sections = {name: {key: manifest[name].get(key) for key in values} for name, values in found.items()}
     sections["settings"] = stated
     wrong = [text for name in found for text in differences(found, sections, name)] + _doubtful(manifest, file)

@@ -1,0 +1,161 @@
+"""Protect files with every preset of `protect --for`, and measure what each release gives away about people.
+
+    python docs/rerun_presets.py nyc=FILE california=FILE [--keep COLUMN...] [--only PRESET...]
+
+stores results/presets.json; `make pages` then writes the table on docs/how-to/protect.md. Two cities take about ten
+minutes on two cores.
+
+An outsider knows four check-ins of a person: the part of the day (a quarter) or the hour, and the place, as wide as a
+crowd. A person is singled out if the release has one person alone who fits one of these or, together, those in one
+session. Rows
+are joined if a key occurs once in the clean file and once in the release, in the same row: the second, the second of
+the week, the gaps before and after the check-in within its session. What the release rounds, the outsider rounds too.
+"""
+
+import argparse
+import json
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ghostpoi
+from ghostpoi import formats
+from ghostpoi.audits.match import read_pair
+from ghostpoi.audits.measures import persons as measure
+from ghostpoi.audits.persons import Scene
+from ghostpoi.data.checkins import Floats, Longs
+from ghostpoi.draw.presets import PRESETS
+from ghostpoi.formats import Source
+from ghostpoi.release.manifest import settings_of
+from ghostpoi.release.times import coarse
+from ghostpoi.settings import FilterSettings
+
+RESULTS = Path(__file__).parent.parent / "results" / "presets.json"
+SEED = 133449441170179652605563928414472319799
+KNOWN, DRAWS, MOST, SESSIONS = 4, 5, 100_000, 5000  # check-ins of a person, draws of each, people, sessions
+WEEK_S, DAY_S = 7 * 86_400, 86_400
+SQUARE = 1 / 111.195  # degrees in a kilometre
+ROWS = {  # of the table: the text and the format of each figure
+    "one_of_four_part": ("one of four known check-ins, to the part of the day and the place, singles out", ".1%"),
+    "four_part": ("the same, with those of one session together", ".1%"),
+    "one_of_four_hour": ("one of four, to the hour and the place", ".1%"),
+    "four_hour": ("the same, with those of one session together", ".1%"),
+    "joined_second": ("rows joined by the time", ".1%"),
+    "joined_week": ("rows joined by the time of the week", ".1%"),
+    "joined_gaps": ("rows joined by the gaps before and after", ".1%"),
+    "joined_gaps_and_hour": ("rows joined by these gaps and the hour of the week", ".1%"),
+    "linked": ("later sessions assigned to the right person", ".1%"),
+    "flows": ("flows between 1 km squares by part of the day, common part", ".3f"),
+    "mean_km": ("mean km", ".2f"),
+    "withheld": ("rows left out", ".1%"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="NAME=FILE")
+    parser.add_argument("--keep", nargs="+", default=[], help="columns that releases keep, where a file has them")
+    parser.add_argument("--only", nargs="+", default=["default", *PRESETS])
+    given = parser.parse_args()
+    found: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    for text in given.files:
+        name, _, file = text.partition("=")
+        for preset in given.only:
+            now = measured(Path(file), preset, given.keep)
+            found.setdefault(name, {})[preset] = {key: round(value, 4) for key, value in now.items()}
+            RESULTS.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+def measured(file: Path, preset: str, keep: list[str]) -> dict[str, float]:
+    """Return what a release of a file with a preset gives away."""
+    purpose = None if preset == "default" else preset
+    kept = [name for name in keep if name in formats.read(file).rows.columns]
+    with tempfile.TemporaryDirectory() as scratch:
+        release = Path(scratch, "release")
+        made = ghostpoi.protect(file, output=release, purpose=purpose, seed=SEED, keep=kept)
+        return figures(file, release, made.manifest)
+
+
+def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, float]:
+    """Measure a release."""
+    pair = read_pair(Source(file), Source(release), {})
+    scene, settings = Scene.of(pair, FilterSettings()), settings_of(manifest)
+    shown, known, division = scene.visits("release", control=False)
+    drawn = measure.draws(known.person, MOST, DRAWS, KNOWN, np.random.default_rng(0))
+    found: dict[str, float] = {}
+    for name in ("part", "hour"):
+        matcher = measure.Matcher(shown, measure.RESOLUTIONS[name], division.around)
+        alone = replace(known, unit=np.arange(len(known)))  # the outsider joins no two of them
+        found[f"one_of_four_{name}"] = float(measure.singled_out(matcher, alone, drawn).any(axis=1).mean())
+        found[f"four_{name}"] = float(measure.singled_out(matcher, known, drawn)[:, -1].mean())
+    clean, time, unit = pair.clean.time[pair.clean_row], pair.released.time, shown.unit
+    rounded, rows = coarse(pair.clean, settings)[pair.clean_row], len(pair.clean)
+    joins = {
+        "second": (rounded, time), "week": (rounded % WEEK_S, time % WEEK_S),
+        "gaps": (_gaps(rounded, clean, unit), _gaps(time, clean, unit)),
+    }  # fmt: skip
+    if settings.identity.times == "shift":
+        hours = (np.column_stack([gaps, t % WEEK_S]) for gaps, t in zip(joins["gaps"], (rounded, time), strict=True))
+        joins["gaps_and_hour"] = tuple(hours)
+    found |= {f"joined_{name}": _joined(*keys) / rows for name, keys in joins.items()}
+    cut = np.unique(scene.session, return_inverse=True)[1]
+    tested = np.flatnonzero((np.bincount(cut) >= scene.least_session) & (np.bincount(cut, scene.later) > 0))
+    tested = np.random.default_rng(0).permutation(tested)[:SESSIONS]
+    linked = measure.linkage(shown, measure.Halves(cut, scene.later, tested, scene.held), scene.people)[0]["sessions"]
+    v = scene.venues
+    flows = [
+        _flows(times, units, v.lat[venue], v.lon[venue])
+        for times, units, venue in (
+            (pair.clean.time, pair.clean.user, pair.clean.venue), (time, unit, scene.released),
+        )
+    ]  # fmt: skip
+    return found | {
+        "linked": float(linked[:, 0].sum() / linked[:, 1].sum()),
+        "flows": 2 * sum((flows[0] & flows[1]).values()) / sum(sum(one.values()) for one in flows),
+        "mean_km": manifest["plausibility"]["mean_km"], "withheld": 1 - len(time) / rows,
+    }  # fmt: skip
+
+
+def _joined(clean: Longs, shown: Longs) -> int:
+    """Count the rows whose key occurs once on either side, and in the same row."""
+    key = np.unique(np.concatenate([clean, shown]), axis=0, return_inverse=True)[1].reshape(2, -1)
+    once = [np.bincount(one, minlength=int(key.max()) + 1)[one] == 1 for one in key]
+    return int(((key[0] == key[1]) & once[0] & once[1]).sum())
+
+
+def _gaps(time: Longs, order: Longs, unit: Longs) -> Longs:
+    """Return the gaps before and after each check-in under its user id, (N, 2), -1 for none."""
+    at = np.lexsort((order, time, unit))
+    gap = np.where(np.diff(unit[at]) == 0, np.diff(time[at]), -1)
+    found = np.empty((len(time), 2), np.int64)
+    found[at] = np.stack([np.append(-1, gap), np.append(gap, -1)], axis=1)
+    return found
+
+
+def _flows(time: Longs, unit: Longs, lat: Floats, lon: Floats) -> "Counter[tuple[int, ...]]":
+    """Count the steps within a day under one user id, by the part of the day and the squares of both ends."""
+    at = np.lexsort((time, unit))
+    y, x = np.floor(lat / SQUARE), np.floor(lon * np.cos(np.radians(np.median(lat))) / SQUARE)
+    step = (np.diff(unit[at]) == 0) & (np.diff(time[at]) <= DAY_S)
+    part = time[at] // (DAY_S // 4) % 4
+    columns = (part[:-1], y[at][:-1], x[at][:-1], y[at][1:], x[at][1:])
+    return Counter(zip(*(column[step].astype(int).tolist() for column in columns), strict=True))
+
+
+def table(found: dict[str, Any]) -> str:
+    """Return the figures as a Markdown table."""
+    columns = [(city, preset) for city, each in found.items() for preset in each]
+    lines = [["", *(f"{city}, {preset}" for city, preset in columns)], ["---"] * (len(columns) + 1)]
+    lines += [
+        [text, *(f"{format(found[c][p][key], form) if key in found[c][p] else ''}" for c, p in columns)]
+        for key, (text, form) in ROWS.items()
+    ]
+    return "".join(f"{' | '.join(line)}\n" for line in lines)
+
+
+if __name__ == "__main__":
+    main()
