@@ -21,12 +21,24 @@ def recbole() -> str:
     return rerun_recbole.table(json.loads(rerun_recbole.RESULTS.read_text("utf-8")))
 
 
+def columns() -> str:
+    """What `protect` does with leaky and harmless columns of two cities."""
+    cities = json.loads((RESULTS / "columns.json").read_text("utf-8"))
+    names = [f"{name}, {found['rows']:,} rows" for name, found in cities.items()]
+    lines = [["columns", "outcome", *names], ["---"] * (2 + len(names))]
+    for family in ("leaky", "harmless"):
+        for outcome in ("refused", "refused by policy", "changes with the venue", "kept"):
+            lines.append([family, outcome, *(str(found[family].get(outcome, 0)) for found in cities.values())])
+    return "".join(" | ".join(line) + "\n" for line in lines)
+
+
 PAGES: dict[str, Mapping[str, Block]] = {
     "explanation/performance.md": performance.BLOCKS,
     "how-to/protect.md": {"presets": presets},
     "results/frontier.md": frontier.BLOCKS,
     "results/reproduction.md": reproduction.BLOCKS,
     "results/third-party.md": {"recbole": recbole},
+    "reference/release-folder.md": {"columns": columns},
 }
 
 

@@ -156,12 +156,11 @@ class RelatedVenues:
     @property
     def parts_of_sequence(self) -> Iterator[Longs]:
         """Yield what the times of the user's other rows say of each row, (N,) each."""
-        time, order, (before, after) = self.table.time, self.order, self.pauses.values()
-        follows = self.previous_row >= 0
+        time, order, before, follows = self.table.time, self.order, self.pauses["previous"], self.previous_row >= 0
         yield self.place_of_row
-        for pause in (before, after):
+        for pause, real in ((before, follows), (self.pauses["next"], self.next_row >= 0)):
             for seconds in (1, 60):
-                yield np.where(pause > 0, pause // seconds + 1, 0)
+                yield np.where(real, pause // seconds + 1, 0)
         for hours in (24, 12, 8, 6, 4, 3, 2, 1):
             yield _places(order, follows & (before <= hours * 3600))
         for offset in range(-12 * 3600, 13 * 3600, 3600):

@@ -128,7 +128,8 @@ def test_the_order_of_rows_is_tested_in_every_region(tmp_path: Path, monkeypatch
     city = rows()["city"].value_counts(sort=True)["city"][-1]
     one, others = rows().filter(pl.col("city") == city), rows().filter(pl.col("city") != city)
     data = parts(tmp_path / "data", 3, pl.concat([others, one.sort("venue_id")]))
-    assert failure(data) == ("its rows are grouped by venue, so their order reveals clean venues; sort them by time")
+    said = "its rows are grouped by venue, so their order reveals clean venues; sort them by time with --order time"
+    assert failure(data) == said
 
 
 @pytest.mark.parametrize(("cities", "enough"), [(20, 1_000)])
