@@ -18,6 +18,7 @@ HOUR_S = 3600
 RESOLUTIONS = {"second": 1, "minute": 60, "hour": HOUR_S, "part": 6 * HOUR_S, "day": 24 * HOUR_S}
 MOST_KNOWN = 5  # check-ins that the outsider knows
 PAIRS_AT_ONCE = 1 << 23  # bounds the memory
+MOST_PAIRS = 1 << 28  # bounds the time: where many fit a moment, fewer draws are made
 SESSIONS_AT_ONCE = 1 << 24  # scores of sessions
 PRIOR_VISITS = 10.0  # weight of everybody's visits in those of one person
 SLOT_S, SLOTS = 4 * HOUR_S, 6  # parts of the day in which people have habits
@@ -176,6 +177,8 @@ def distinct(values: Longs) -> Longs:
 
 def unicity(matcher: Matcher, known: Visits, drawn: Longs, people: int) -> list[Floats]:
     """Return the tally of people who are singled out by k of their check-ins, for every k."""
+    each = drawn.shape[1] * len(matcher.shown) // max(1, _moments(matcher))  # who fits the moments of a draw, about
+    drawn = drawn[:: max(1, len(drawn) * each // MOST_PAIRS)]
     found, who = singled_out(matcher, known, drawn), known.person[drawn[:, 0]]
     return [tally(who, found[:, k], people) for k in range(drawn.shape[1])]
 
