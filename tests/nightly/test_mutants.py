@@ -41,7 +41,7 @@ STAGES: dict[str, tuple[Path, ...]] = {
     "release/verify.py": (INTEGRATION / "release/test_verify.py", INTEGRATION / "release/test_verify_recomputes.py"),
     "release/stated.py": (INTEGRATION / "release/test_verify_refuses.py",),
     "attack/adversaries/habits.py": (UNIT / "attack/test_session_habits.py", INTEGRATION / "attack"),
-    "data/pseudonyms.py": (UNIT / "data/test_pseudonym_spans.py", INTEGRATION / "release/test_pseudonyms.py"),
+    "data/pseudonyms.py": (UNIT / "data/test_pseudonym_spans.py", INTEGRATION / "release/test_times.py"),
     "release/users.py": (UNIT / "columns/test_pseudonym_ids.py", INTEGRATION / "release/test_pseudonyms.py"),
 }
 LEFT_OUT = shutil.ignore_patterns(".*", "site", "results", "docs", "__pycache__", "demo*", "*.egg-info")

@@ -1,11 +1,13 @@
 """Which rows share a pseudonym."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from conftest import checkins
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.data.pseudonyms import DAY_S, WEEK_S, of_rows
+from ghostpoi.data.pseudonyms import DAY_S, WEEK_S, of_rows, of_sessions
 
 MONDAY = 4 * DAY_S  # 1970-01-05
 HOUR = 3600
@@ -48,3 +50,14 @@ def test_no_pseudonym_outlasts_its_day_or_week(rows: list[tuple[int, int]], lon:
             at = number == one
             assert np.ptp(table.time[at]) < longest
             assert len(set(table.user[at])) == 1
+
+
+def test_sessions_of_a_study_share_a_pseudonym_by_user_by_week_or_not_at_all() -> None:
+    """Two users in three weeks: numbers of weeks must not run into those of the next user."""
+    week = 7 * 86_400
+    user, begins = np.array([0, 0, 0, 1, 1], np.int32), np.array([4, 5, 18, 4, 11]) * 86_400 + week
+    sessions = SimpleNamespace(user=user, time=begins, start=np.arange(6))
+    found = {kind: of_sessions(sessions, kind).tolist() for kind in ("keep", "file", "session", "week")}  # type: ignore[arg-type]
+    assert found["keep"] == found["file"] == [0, 0, 0, 1, 1]
+    assert found["session"] == [0, 1, 2, 3, 4]
+    assert found["week"] == [0, 0, 1, 2, 3]
