@@ -82,8 +82,9 @@ def headlines(release: Path, done: small_city.Done) -> list[str]:
     text = " ".join(line.strip() for line in done.stdout.splitlines())  # the terminal wraps lines
     first = text.removeprefix(f"{release}: ").split(" strongest ")[0].split(" one seed, so")[0]
     bold = next(line for line in card.splitlines() if line.startswith("**"))
-    title = page.split('id="verdict-title"')[1].split(">", 1)[1].split("</h2>")[0]
-    return [first, bold.strip("*").rstrip("."), title]
+    verdict = page.split('id="verdict">')[1].split("</p>")[0]
+    assert verdict.startswith(first)  # it adds how a random release fares
+    return [first, bold.strip("*").rstrip("."), verdict[: len(first)]]
 
 
 class TestPartial:
@@ -174,7 +175,9 @@ class TestPartial:
         assert called("report", release).returncode == 0
         words = "Cannot tell without a leak; gives away much with a 5% leak"
         said = f"{words} (partial audit; not run: bigram, habits)"
-        assert f'class="headline much">{said}</h2>' in (release / "report.html").read_text("utf-8")
+        page = (release / "report.html").read_text("utf-8")
+        assert 'class="headline much">Gives away much</h2>' in page
+        assert f'id="verdict">{said}.' in page
 
     def test_an_audit_without_accuracy_on_moves_is_of_another_version(self, audited: Path) -> None:
         old = stored(audited)
@@ -244,9 +247,11 @@ class TestLimits:
         ask(audited.parent / "random", "--adversaries", "none")
         assert stored(audited.parent / "random")["bound"] is None
 
-    def test_persons_are_reserved(self, audited: Path) -> None:
-        said = sentence(ask(audited, "--set", "limits.persons=0.1"))
-        assert "limits.persons is reserved: audits do not measure yet how well persons are found; leave it out" in said
+    def test_people_who_are_singled_out_count(self, audited: Path) -> None:
+        done = ask(audited, "--set", "limits.persons=0.1")
+        assert done.returncode == 1
+        assert "people singled out, at most 0.1: beyond your limits" in done.stdout
+        assert stored(audited)["limits"]["decision"] == "beyond your limits"
 
     def test_they_are_stored_and_shown(self, audited: Path) -> None:
         done = ask(audited, "--set", "limits.accuracy_with_leak=0.9")
@@ -274,8 +279,8 @@ class TestMatchedControl:
         assert name == f"matched random release, {victim_label(top)}"
         assert f"| control: {name} |" in card
         assert f'<th scope="row">{name}</th><td>control</td>' in page
-        assert ". A random release from this method\u2019s own sets " in page.split('class="headline second"')[1][:200]
-        assert '"matched random release"' in page
+        assert ". A random release protects " in page.split('id="verdict">')[1][:400]
+        assert "matched random release" in page
 
     def test_it_has_the_rate_of_the_method(self, audited: Path) -> None:
         found = stored(audited)

@@ -19,7 +19,7 @@ def test_the_demo_ends_with_a_verified_release_and_its_page(
     demo.demo(folder, quick=False)
     text = capsys.readouterr().out
     assert "FAIL" not in text
-    assert text.count("pass  ") == 13
+    assert text.count("\npass  ") == 15
     assert sorted(p.name for p in (folder / "release").iterdir()) == [
         "card.md", "checkins.txt", "croissant.json", "manifest.json", "manifest.sig", "report.html",
     ]  # fmt: skip

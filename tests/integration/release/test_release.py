@@ -256,7 +256,7 @@ KEYS = {
         "lm",
         "lm_training",
     },
-    "columns": {"fields", "changed_with_the_venue", "kept", "dropped", "kept_on_request"},
+    "columns": {"fields", "changed_with_the_venue", "kept", "why", "dropped", "kept_on_request"},
     "disclosure": {"category", "category_groups", "aggregates"},
     "rows": {"in_sessions", "outside_sessions", "withheld", "hidden", "duplicates", "left_genuine", "drawn_own"},
     "plausibility": {"substitution_rate", "category_match", "beyond_1km", "mean_km", "p95_km"},
