@@ -149,7 +149,7 @@ class PosteriorWithoutLeak(Posterior):
     """A24 is A21 without the leak."""
 
     number = 24
-    title = "exact posterior without leak"
+    title = "exact posterior, no leak"
     holds = "the public rule, published aggregates, and who released what and when; no leak"
     does = "does what A21 does"
     uses_leak = False
@@ -161,7 +161,7 @@ class InformedWithoutLeak(InformedPosterior):
     """A25 is A22 without the leak."""
 
     number = 25
-    title = "informed posterior without leak"
+    title = "informed posterior, no leak"
     holds = "what A24 holds, and the city's true popularity of venues and hours of categories"
     does = "does what A22 does"
     uses_leak = False
@@ -173,7 +173,7 @@ class LearnedWithoutLeak(LearnedPosterior):
     """A26 is A23 without the leak."""
 
     number = 26
-    title = "learned posterior without leak"
+    title = "learned posterior, no leak"
     holds = "what A24 holds"
     does = "does what A23 does"
     uses_leak = False
