@@ -45,6 +45,19 @@ def refuse_loops(value: Any) -> None:
             pass
 
 
+class Repeated(ValueError):
+    """An object of a JSON text names a key more than once. Python keeps the last value only."""
+
+
+def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of a JSON text; refuse one that names a key more than once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise Repeated(repr(next(name for name in found if names.count(name) > 1)))
+    return found
+
+
 @contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
     """Open a file for writing. It gets its final name when it is complete and on disk; on an error it is removed.

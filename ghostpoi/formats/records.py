@@ -18,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
+from ghostpoi.files import Repeated, without_repeats
 from ghostpoi.formats.base import CheckinFile, Format
 from ghostpoi.formats.build import file_of_rows
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
@@ -177,19 +178,6 @@ def decoded(source: Source, data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{source} is JSON, but not in UTF-8; save it as UTF-8") from None
-
-
-class Repeated(ValueError):
-    """An object of a JSON text names a key more than once. Python keeps the last value only."""
-
-
-def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of a JSON text; refuse one that names a key more than once."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise Repeated(repr(next(name for name in found if names.count(name) > 1)))
-    return found
 
 
 def parsed(source: Source, text: str, line: int = 0) -> Any:

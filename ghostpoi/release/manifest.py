@@ -13,9 +13,8 @@ from ghostpoi.data.checkins import Checkins
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.draw.publication import Publication, publication
 from ghostpoi.errors import InputError
-from ghostpoi.files import file_hashes, joint_hash, remove_partial, replacing
+from ghostpoi.files import Repeated, file_hashes, joint_hash, remove_partial, replacing, without_repeats
 from ghostpoi.formats import CheckinFile, Source
-from ghostpoi.formats.records import Repeated, without_repeats
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.release.seal import SIGNATURE, Seal, fingerprint, has_key, read_seal, sign
