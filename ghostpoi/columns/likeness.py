@@ -40,6 +40,8 @@ def likeness(values: pl.Series, related: RelatedVenues) -> Finding | None:
         visits = csr_matrix((np.ones(len(table)), (table.user, place))).toarray()[some]
         visits /= visits.sum(axis=1, keepdims=True)
         of_visits = _alike(np.sqrt(visits))[pairs]
+        if not (np.ptp(of_values[pairs]) and np.ptp(of_visits)):  # as all users are where no categories are known
+            continue
         orders = [np.arange(len(some)), *(draw.permutation(len(some)) for _ in range(SHUFFLES))]
         first, *control = [float(np.corrcoef(of_values[np.ix_(o, o)][pairs], of_visits)[0, 1]) for o in orders]
         if first > max(ALIKE, SURE * float(np.std(control))):

@@ -15,7 +15,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ghostpoi.columns import VenueColumns, classify
+from ghostpoi.columns import RelatedVenues, VenueColumns, classify
+from ghostpoi.columns.likeness import likeness
+from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.formats.fields import find_columns, to_checkins
@@ -281,3 +283,20 @@ def test_fractions_of_the_times_themselves_are_tested() -> None:
     with pytest.raises(InputError, match="the fractions of a second in the column 'time' vary"):
         sort(frame.with_columns(time=pl.Series(iso)))
     assert sort(frame.with_columns(time=pl.Series([1000 * r.time + r.draw.randrange(3) for r in rows]))).change
+
+
+def test_values_that_are_alike_for_users_of_the_same_venues_are_found_without_categories() -> None:
+    """Users of one category only, or with one value only, are all equally alike, which says nothing."""
+    user = np.repeat(np.arange(60, dtype=np.int32), 10)
+    side = user % 2
+    venue = (1 + side * 10 + np.arange(600) % 10).astype(np.int32)
+    zero = np.zeros(600)
+    table = Checkins(
+        user, venue, zero.astype(np.int32), zero + 40, zero - 74, np.arange(600) * 977, np.arange(60).astype(object),
+        np.arange(21).astype(str).astype(object), np.array([""], object),
+    )  # fmt: skip
+    related = RelatedVenues(table)
+    found = likeness(pl.Series([f"side {n % 2}" for n in range(60)]), related)
+    assert found is not None
+    assert found.reason == "is alike for users who visit the same venues"
+    assert likeness(pl.Series(["side 0"] * 60), related) is None
