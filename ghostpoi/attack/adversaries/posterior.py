@@ -268,7 +268,10 @@ class Knowledge:
 
 
 def blocks(evidence: Evidence, known: Knowledge) -> Iterator[Block]:
-    """Divide the visits so that what is behind one block says nothing about another, to bound the memory."""
+    """Divide the visits so that what is behind one block says nothing about another, to bound the memory.
+
+    The channel must hold the leaked pairs, or the visits that they add to a habit may be in another block.
+    """
     symbol = evidence.symbol
     part, crowd = known.parts()[symbol], known.crowds()[symbol]
     options = np.bincount(part, np.diff(known.channel.start)[symbol]) if len(part) else np.zeros(0)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.attack.adversaries import ADVERSARIES, posterior
+from ghostpoi.attack.adversaries.habits import learn_from_pairs
 from ghostpoi.attack.adversaries.posterior import ABOUT, InformedPosterior, Knowledge, Posterior, blocks, top
 from ghostpoi.attack.evidence import Evidence, Outside, Rule
 from ghostpoi.attack.victims.judge import ranks
@@ -75,7 +76,9 @@ def test_shares_agree_with_dictionaries(
     released = replace(evidence.released, time=np.sort(noise.integers(0, 2 * 86_400, evidence.released.positions)))
     evidence = replace(evidence, released=released)
     hours = noise.uniform(0.5, 2, (SLOTS, evidence.rows)) if with_hours else None
-    known = Knowledge(channel.covering(evidence.symbol), noise.uniform(1, 5, evidence.rows), hours)
+    # As in Posterior.knowledge, the leaked pairs are in the channel, so that blocks say nothing about each other.
+    channel = learn_from_pairs(channel, *map(np.int64, evidence.pairs()), 30, exact=True).covering(evidence.symbol)
+    known = Knowledge(channel, noise.uniform(1, 5, evidence.rows), hours)
     model = Posterior(rounds=6)
     wanted = slow_shares(evidence, known, model)
     with pytest.MonkeyPatch.context() as patch:
