@@ -27,6 +27,7 @@ from ghostpoi.columns import harmless
 from ghostpoi.columns.dependence import (
     MOST_ROWS,
     Units,
+    agreement,
     bins,
     codes,
     dependence,
@@ -39,7 +40,7 @@ from ghostpoi.columns.dependence import (
 from ghostpoi.columns.identifiers import check_identifiers, check_user_ids
 from ghostpoi.columns.likeness import likeness
 from ghostpoi.columns.order import numbered_by_first_row, order_reveals, venues_dated_by_id
-from ghostpoi.columns.related import Finding, RelatedVenues
+from ghostpoi.columns.related import RELATIONS, Finding, RelatedVenues
 from ghostpoi.columns.traces import Sample, numbers, trace
 from ghostpoi.columns.users import UserTests, time_numberings
 from ghostpoi.data.checkins import DATE, GROUP, Checkins, Floats, Ints, Longs
@@ -340,9 +341,18 @@ class Tests:
             more = bins(self.related.beyond_rows(numbers(values)))
             found = dependence([*codes(values), more], self._users, self.related.of_users)
             return found or likeness(values, self.related)
+        if kind != "session" and (share := self._of_one_venue(value_codes(column))):
+            return Finding(share, f"predicts {RELATIONS['own']}", "more pairs of a venue's rows agree")
         tested = {what: value[self._tested] for what, value in self._measures.items()}
         numberings = (code[self._tested] for code in self._numberings(kind, column))
         return dependence(numberings, self._units, tested)
+
+    def _of_one_venue(self, code: Longs) -> float:
+        """Return how many more rows of the same venue agree than chance has it, if all do; 0 if substitutes do too."""
+        venue, rows = self.table.venue, self._tested
+        if not constant_within(code, venue) or (self.shown is not None and constant_within(code, self.shown[venue])):
+            return 0.0
+        return agreement(code[rows], venue[rows], self._units.shuffled)
 
 
 def _check_options(

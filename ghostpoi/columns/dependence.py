@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.columns.predictor import FEWEST, Predictor, clear_gain
-from ghostpoi.columns.related import ERRORS, RELATIONS, Finding, RelatedVenues, strongest
+from ghostpoi.columns.related import ERRORS, RELATIONS, Finding, RelatedVenues, beyond_chance, strongest
 from ghostpoi.columns.traces import NUMBER, numbers, readings, text_of
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs, Venues
 
@@ -171,6 +171,14 @@ def value_codes(column: pl.Series) -> Longs:
     hashes = column.hash().alias("hash").to_frame()
     number = hashes.unique().sort("hash").with_row_index("number")
     return hashes.join(number, on="hash", how="left", maintain_order="left")["number"].to_numpy().astype(np.int64)
+
+
+def agreement(code: Longs, group: Ints | Longs, shuffled: Sequence[Longs]) -> float:
+    """Return how many more pairs of rows of a group have one value than shuffled values do; 0 if not clearly more."""
+    order = np.argsort(group, kind="stable")
+    pair = np.diff(group[order]) == 0
+    hit, *chance = ((np.diff(values[order]) == 0)[pair] for values in (code, *(code[rows] for rows in shuffled)))
+    return min(beyond_chance(hit, one) for one in chance)
 
 
 def venue_gain(each: list[Longs], relation: str, units: Units) -> float:

@@ -13,8 +13,7 @@ import numpy as np
 
 from ghostpoi.columns import VenueColumns
 from ghostpoi.columns.classify import Tests, check_order, check_times, constant_within
-from ghostpoi.columns.dependence import of_rows, value_codes
-from ghostpoi.columns.related import beyond_chance
+from ghostpoi.columns.dependence import agreement, of_rows, value_codes
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
@@ -154,7 +153,4 @@ def _others(job: Job, tests: Tests, columns: TestedColumns) -> Iterator[tuple[st
 def _by_chance(tests: Tests, code: Longs, group: Ints | Longs) -> bool:
     """Return whether the rows of each group may agree by chance, as values shuffled within each user do."""
     units = of_rows(tests.related, np.arange(len(code)))
-    order = np.argsort(group, kind="stable")
-    pair = np.diff(group[order]) == 0
-    hit, chance = ((np.diff(values[order]) == 0)[pair] for values in (code, code[units.shuffled[0]]))
-    return not beyond_chance(hit, chance)
+    return not agreement(code, group, units.shuffled[:1])

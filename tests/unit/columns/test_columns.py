@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from ghostpoi.columns import RelatedVenues, VenueColumns, classify
+from ghostpoi.columns.dependence import agreement
 from ghostpoi.columns.likeness import likeness
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
@@ -300,3 +301,26 @@ def test_values_that_are_alike_for_users_of_the_same_venues_are_found_without_ca
     assert found is not None
     assert found.reason == "is alike for users who visit the same venues"
     assert likeness(pl.Series(["side 0"] * 60), related) is None
+
+
+def test_a_zone_that_the_venue_decides_is_refused_where_few_rows_teach_little() -> None:
+    frame, rows = make(rows=400, venues=100)
+
+    def zoned(hours: list[int]) -> pl.DataFrame:
+        local = (datetime.fromtimestamp(r.time + 3600 * h, UTC) for r, h in zip(rows, hours, strict=True))
+        return frame.with_columns(
+            time=pl.Series([f"{at:%Y-%m-%dT%H:%M:%S}+0{h}:00" for at, h in zip(local, hours, strict=True)])
+        )
+
+    with pytest.raises(InputError, match=r"their value predicts the clean venue \(\d\d\.\d% more pairs of a venue's"):
+        sort(zoned([r.venue * 7919 % 11 % 2 for r in rows]))
+    assert sort(zoned([r.user % 2 for r in rows])).change  # a user's home
+    assert sort(zoned([int(r.time > rows[200].time) for r in rows])).change  # summer time
+
+
+def test_agreement_counts_pairs_beyond_those_of_shuffled_rows() -> None:
+    rows = np.arange(200)
+    group = rows // 2
+    assert agreement(group % 2, group, [np.roll(rows, 1)]) == 1.0
+    assert agreement(group % 2, group, [np.roll(rows, 1), rows]) == 0.0
+    assert agreement(rows % 2, rows, [rows]) == 0.0  # no pairs
