@@ -85,7 +85,7 @@ def describe(release: ReleaseView) -> DataFile:
     parts, rows = len(rows.parts), rows.whole
     role = {column: field for field, column in source.mapping.items()}
     changed = release.manifest["columns"]["changed_with_the_venue"]
-    titles, same = _titles(rows), release.manifest["disclosure"]["category"] == "exact"
+    titles, same = _titles(rows), release.same_category
     columns = (
         Column(
             name, titles[at], _type(rows, at, role.get(name)),

@@ -20,7 +20,7 @@ from ghostpoi.options import option
 from ghostpoi.release.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
 from ghostpoi.reports.audit_view import AuditView
 from ghostpoi.reports.texts import PER_USER, TEXTS, UTILITY, UtilityMeasure, method_label, share
-from ghostpoi.settings import SpeedSettings
+from ghostpoi.settings import HideSettings, SpeedSettings
 
 PLAUSIBILITY = tuple(f"plausibility.{key}" for key in ("substitution_rate", "beyond_1km", "mean_km", "p95_km"))
 CATEGORY_MATCH = "plausibility.category_match"  # of a file with categories
@@ -141,11 +141,21 @@ class ReleaseView:
         return " ".join([*parts, *([] if self.keeps_times else [self.times])])
 
     @property
+    def same_category(self) -> bool:
+        """Whether all substitutes have the category of the clean venue: those of hidden venues may be of any."""
+        if self.plausibility:
+            return self.plausibility["category_match"] == 1
+        return settings_of(self.manifest).keeps_category == "exact" and not self.hides
+
+    @property
+    def hides(self) -> bool:
+        """Whether there may be venues that the release never shows."""
+        return settings_of(self.manifest).hide != HideSettings(homes=False)
+
+    @property
     def genuine(self) -> str:
         """What never changes, and what becomes of times, as sentences."""
-        p = self.plausibility
-        category = p["category_match"] == 1 if p else settings_of(self.manifest).keeps_category == "exact"
-        never = {"users": not self.pseudonyms, "times": self.keeps_times, "categories": category}
+        never = {"users": not self.pseudonyms, "times": self.keeps_times, "categories": self.same_category}
         listed = " and ".join(", ".join(name for name in never if never[name]).rsplit(", ", 1)).capitalize()
         return " ".join([*([f"{listed} are genuine."] if listed else []), *([] if self.keeps_times else [self.times])])
 
@@ -153,9 +163,10 @@ class ReleaseView:
     def disclosure(self) -> str:
         """What a substitute has in common with the clean venue, and which aggregates the draws publish."""
         found, texts = self.manifest["disclosure"], TEXTS["disclosure"]
-        shown = "; ".join(found["aggregates"])
-        kept: str = texts.get(found["category"], texts["any"])
-        return f"{kept} {texts['aggregates'].format(shown)}" if shown else kept
+        shown, category = "; ".join(found["aggregates"]), found["category"]
+        parts: list[str] = [texts.get(category, texts["any"])]
+        parts += [texts["hidden"]] if category in ("exact", "group") and self.hides and not self.same_category else []
+        return " ".join([*parts, *([texts["aggregates"].format(shown)] if shown else [])])
 
     @property
     def utility_measures(self) -> list[UtilityMeasure]:

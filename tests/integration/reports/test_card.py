@@ -297,10 +297,15 @@ def test_figures_say_over_which_rows_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "says", "column"),
     [
-        (("method.category=exact", "method.draw=even"), "Every substitute has the category", "the same for every"),
+        (
+            ("method.category=exact", "method.draw=even", "hide.homes=false"),
+            "Every substitute has the category of the clean venue, as the paper on GHOST demands.",
+            "the same for every",
+        ),
+        (("method.category=exact", "method.draw=even"), "demands. Venues that the release never shows", "changes with"),
         (
             ("method.category=group", "method.draw=even"),
-            "this release gives that up. The manifest lists",
+            "The manifest lists the groups. Venues that the release never shows",
             "changes with",
         ),
         ((), "A substitute may have any category.", "changes with the venue"),
@@ -315,5 +320,6 @@ def test_card_and_report_say_what_happens_to_categories(
     text, page = (" ".join((made / name).read_text().split()) for name in ("card.md", "report.html"))
     assert says in text
     assert says in page
+    assert ("an exception: their substitutes may have any category" in text) == ("never shows" in says)
     assert f"Category of the venue; {column}" in text
     assert ("thereby publishes, aggregates of the clean file" in text) == ("method.category=exact" not in more)

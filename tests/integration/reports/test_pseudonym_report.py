@@ -40,7 +40,9 @@ def flat(text: str) -> str:
 def test_the_card_says_it(kind: str, tmp_path: Path) -> None:
     card = flat((made_with(kind).folder / "card.md").read_text())
     assert ABOUT[kind] in card
-    assert "Times and categories are genuine." in card
+    assert "Times are genuine." in card  # the substitutes of homes may be of any category
+    assert "their substitutes may have any category" in card
+    assert "the same for every substitute" not in card
     assert "steps between the released rows of a user id" in card
     column = {"session": "User id; random, and new for every session.", "week": "User id; random, and new every week."}
     assert column[kind] in card
@@ -50,7 +52,13 @@ def test_the_card_says_it(kind: str, tmp_path: Path) -> None:
     assert called("report", kept).returncode == 0
     card = flat((kept / "card.md").read_text())
     assert "User ids are random" not in card
+    assert "Users and times are genuine." in card
+    shown = copied(release("random", "txt", "--set", "hide.homes=false"), tmp_path / "shown")
+    assert called("report", shown).returncode == 0
+    card = flat((shown / "card.md").read_text())
     assert "Users, times and categories are genuine." in card
+    assert "their substitutes may have any category" not in card
+    assert "Category of the venue; the same for every substitute." in card
 
 
 def test_croissant_says_it(kind: str) -> None:
