@@ -375,7 +375,7 @@ def test_what_is_said_about_an_adversary(name: str) -> None:
         assert text
         assert not text.endswith(".")
     assert adversary.label == f"A{adversary.number} {adversary.title}"
-    assert len(adversary.title) <= 26  # it stands beside a bar in a chart
+    assert len(adversary.title) <= 27  # it stands beside a bar in a chart
     assert (type(adversary).__doc__ or "").startswith(f"A{adversary.number} ")
 
 

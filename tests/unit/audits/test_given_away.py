@@ -103,6 +103,6 @@ def test_the_worst_region_counts_and_the_pool_is_stated() -> None:
 def test_intervals_of_many_regions_are_wider() -> None:
     """By Bonferroni's correction, so that the worst of many is not one by chance."""
     one = measured({"none/counting": player(0.08, 0.08, 5)})
-    two, many = (given_away(one, dict.fromkeys(range(n), one))["no_leak"]["worst_region"] for n in (2, 60))
+    two, many = (given_away(one, dict.fromkeys(range(n), one))["no_leak"]["worst_region"] for n in (2, 12))
     assert many["low"] < two["low"]
     assert two["high"] < many["high"]
