@@ -94,7 +94,7 @@ def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, fl
         found[f"four_{name}"] = float(measure.singled_out(matcher, known, drawn)[:, -1].mean())
     clean, time, unit = pair.clean.time[pair.clean_row], pair.released.time, shown.unit
     rounded, rows = coarse(pair.clean, settings)[pair.clean_row], len(pair.clean)
-    joins = {
+    joins: dict[str, tuple[Longs, ...]] = {
         "second": (rounded, time), "week": (rounded % WEEK_S, time % WEEK_S),
         "gaps": (_gaps(rounded, clean, unit), _gaps(time, clean, unit)),
     }  # fmt: skip
@@ -110,7 +110,7 @@ def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, fl
     flows = [
         _flows(times, units, v.lat[venue], v.lon[venue])
         for times, units, venue in (
-            (pair.clean.time, pair.clean.user, pair.clean.venue), (time, unit, scene.released),
+            (pair.clean.time, pair.clean.user.astype(np.int64), pair.clean.venue), (time, unit, scene.released),
         )
     ]  # fmt: skip
     return found | {
