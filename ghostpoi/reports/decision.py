@@ -177,8 +177,8 @@ def _next(word: str, release: ReleaseView, audit: AuditView, useless: bool) -> t
         )
     if _people_unlimited(audit) and release.ours and not release.pseudonyms:
         return (
-            "Set a limit on people, and let user ids change:",
-            f"ghostpoi protect FILE -o {folder}-2 --pseudonyms session\n"
+            "Set a limit on people, and let user ids and times change:",
+            f"ghostpoi protect FILE -o {folder}-2 --for public\n"
             f"ghostpoi audit FILE {folder}-2 --config ghostpoi.toml --report   # [limits] persons = 0.2",
         )
     if audit.decision is None:

@@ -92,7 +92,7 @@ def test_three_numbers_stand_beside_their_controls(release: ReleaseView) -> None
     assert people.controls == (("by chance", 0.02), ("real data", 0.9))
     assert people.sentence.endswith("By chance it is 2%. In the real data it is 90%.")
     assert found.headline == "Gives away nothing measurable, but people can be found"
-    assert "--pseudonyms session" in found.command
+    assert "--for public" in found.command
     assert lost.value == pytest.approx(0.4)
     assert decided(release).answers[1].title == "Whether visits can be read back"
 
