@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from ghostpoi.attack.victims import VICTIMS, base, judge, markov, stacked_training
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, readable
-from ghostpoi.attack.victims.markov import Markov
+from ghostpoi.attack.victims.counts import Markov
 from ghostpoi.attack.victims.neural import GAP_S, HOURS, KM, KNOTS, GraphModel, GRUModel, points
 from ghostpoi.attack.victims.stacked_model import TIME, TOKEN, PackedRows, StackedModel, look_up, pack
 from ghostpoi.attack.victims.stacked_training import StackedVictim, inputs_of, timed_pairs

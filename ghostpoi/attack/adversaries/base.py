@@ -3,6 +3,7 @@
 An adversary restores sessions, on which a victim then trains, or predicts the next venue itself.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -79,20 +80,14 @@ class Prediction:
     restored: Ints | None = None  # (N,) the likeliest clean POI of every position of the release
 
 
-class Predictor(Adversary):
+class Predictor(Adversary, ABC):
     """Predicts the next venue of clean sessions itself. A subclass implements `predict`."""
 
     predicts = True
-    knows_users: ClassVar[bool] = True  # as of victims: False: the owners of sessions make no difference to it
-    knows_hours: ClassVar[bool] = True  # False: neither do the times of check-ins
 
-    def __init_subclass__(cls) -> None:
-        if cls.predict is Predictor.predict:
-            raise TypeError(f"{cls.__name__} must implement predict")
-
+    @abstractmethod
     def predict(self, evidence: Evidence, validation: Sessions, seed: Seed, device: Device) -> Prediction:
         """Learn from a release and the leak; `validation` are clean sessions to choose weights by."""
-        raise NotImplementedError
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
         raise TypeError(f"{self.label} restores no sessions: it predicts")

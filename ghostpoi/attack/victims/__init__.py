@@ -12,8 +12,8 @@ VICTIMS: Registry[Victim] = Registry(
     __name__,
     {
         "transformer": "neural:Transformer",
-        "markov": "markov:Markov",
-        "counting": "counting:Counting",
+        "markov": "counts:Markov",
+        "counting": "counts:Counting",
         "gru": "neural:GRU",
         "stan": "neural:Stan",
         "graph": "neural:Graph",

@@ -76,7 +76,6 @@ class Victim(ABC):
     version: ClassVar[int] = 1  # raised whenever the same jobs give other results
     effort: ClassVar[float] = 500.0  # about how many Markov victims could be trained meanwhile; for progress bars
     knows_users: ClassVar[bool] = True  # False: the owners of the sessions make no difference to it
-    knows_hours: ClassVar[bool] = True  # False: neither do the times of the check-ins
 
     def settings(self, protocol: str) -> tuple[ModelSettings, Training]:
         """Return the shape of the model and how it is trained under a protocol."""

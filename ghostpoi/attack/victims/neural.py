@@ -52,7 +52,6 @@ class Transformer(StackedVictim):
     label = "Transformer"
     summary = "The paper's causal Transformer."
     knows_users = False
-    knows_hours = False
     model: ModelSettings | None = None  # None: as the protocol says
     training: Training | None = None
 
@@ -117,7 +116,6 @@ class User(StackedVictim):
 
     label = "User embedding"
     summary = "The Transformer with an embedding of each user."
-    knows_hours = False
     model_type = UserModel
     dropout: float = 0.5  # clean NYC validation acc@1 .262, with .2 and .6 it is .256
 
@@ -220,7 +218,6 @@ class Graph(StackedVictim):
     label = "Graph"
     summary = "A Transformer on embeddings that a graph convolution spreads over the transitions."
     knows_users = False
-    knows_hours = False
     model_type = GraphModel
     dropout: float = 0.4  # clean NYC validation acc@1 .231, with .2 it is .226
 
@@ -280,7 +277,6 @@ class GRU(StackedVictim):
     label = "GRU"
     summary = "A recurrent network with one gated recurrent unit, as in GRU4Rec."
     knows_users = False
-    knows_hours = False
     model_type = GRUModel
     dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
     max_positions: int = 50  # a GRU forgets sooner, and each position is one more step to wait for

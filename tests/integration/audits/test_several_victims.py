@@ -16,8 +16,8 @@ from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Predic
 from ghostpoi.attack.scorers import Scores
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import Exam, Job, Result, Victim
+from ghostpoi.attack.victims.counts import Chain, Markov
 from ghostpoi.attack.victims.judge import judged
-from ghostpoi.attack.victims.markov import Chain, Markov
 from ghostpoi.audits import audit, grid
 from ghostpoi.audits.controls import ITSELF
 from ghostpoi.data.sessions import Sessions
@@ -163,7 +163,7 @@ def test_victims_of_a_command_are_a_list(tmp_path: Path) -> None:
 
 def test_a_predictor_must_predict_and_restores_nothing() -> None:
     about = {"number": 98, "title": "idle", "holds": "nothing", "does": "nothing"}
-    with pytest.raises(TypeError, match="Idle must implement predict"):
-        type("Idle", (Predictor,), about)
+    with pytest.raises(TypeError, match="abstract class Idle"):
+        type("Idle", (Predictor,), about)()
     with pytest.raises(TypeError, match="A97 seer restores no sessions"):
         Adversary.restore(Seer(), None, Seed(0), None)  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ from scipy import sparse
 
 from ghostpoi.attack.scorers import Scores, Sparse
 from ghostpoi.attack.victims.base import WRONG, Exam
+from ghostpoi.attack.victims.counts import Chain, Markov
 from ghostpoi.attack.victims.judge import judged, ranks
-from ghostpoi.attack.victims.markov import Chain, Markov
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.randomness import Seed
 

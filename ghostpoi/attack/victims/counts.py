@@ -1,6 +1,7 @@
-"""A victim that only counts: a first-order Markov model, about as good as the others on clean data."""
+"""Victims that only count: a first-order Markov model, and a mixture of counts that knows users."""
 
 import time
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from ghostpoi.attack.adversaries.distillation import after
-from ghostpoi.attack.scorers import Sparse
+from ghostpoi.attack.counting import CountingModel, SoftSessions
+from ghostpoi.attack.scorers import Scorer, Sparse
 from ghostpoi.attack.victims.base import Exam, Job, Result, Victim
 from ghostpoi.attack.victims.judge import judged
 from ghostpoi.data.checkins import Floats
@@ -17,21 +19,16 @@ from ghostpoi.models.training_windows import next_poi
 from ghostpoi.settings import ModelSettings, Training
 
 
-@dataclass(frozen=True)
-class Markov(Victim):
-    """Counts which POI follows which. Its weights give clean NYC validation acc@1 .211; followers alone give .206."""
+class CountingVictim(Victim):
+    """Reads the sessions once. A subclass implements `fit`."""
 
-    label = "Markov"
-    summary = "A first-order Markov model: it counts which venue follows which."
-    effort = 1.0
-    knows_users = False
-    knows_hours = False
-    back_off: float = 0.1  # weight of a POI two steps later or one step earlier
-    popular: float = 10.0  # weight of popularity, a share of all check-ins
+    @abstractmethod
+    def fit(self, train: Sessions, exam: Exam) -> Scorer:
+        """Return what the training sessions predict."""
 
     def settings(self, protocol: str) -> tuple[ModelSettings, Training]:
         model, training = super().settings(protocol)
-        return model, replace(training, epochs=1)  # it reads the sessions once
+        return model, replace(training, epochs=1)
 
     def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
         self.settings(protocol)  # refuses an unknown protocol
@@ -39,9 +36,36 @@ class Markov(Victim):
         results = []
         for job in jobs:
             began = time.perf_counter()
-            results.append(judged(job.name, job.seed, Chain(*self.counts(job.train, exam.rows)), exam, began))
+            results.append(judged(job.name, job.seed, self.fit(job.train, exam), exam, began))
             exam.progress(job.name, 1.0)
         return results
+
+
+@dataclass(frozen=True)
+class Counting(CountingVictim):
+    """Mixes counts of steps, of users and of hours. On clean NYC it reaches acc@1 .237, in a second."""
+
+    label = "Counting"
+    summary = "A mixture of counts that knows users: where this user, and everybody, went next."
+    effort = 3.0
+
+    def fit(self, train: Sessions, exam: Exam) -> CountingModel:
+        return CountingModel.fit(SoftSessions.hard(train), exam.validation, exam.rows)
+
+
+@dataclass(frozen=True)
+class Markov(CountingVictim):
+    """Counts which POI follows which. Its weights give clean NYC validation acc@1 .211; followers alone give .206."""
+
+    label = "Markov"
+    summary = "A first-order Markov model: it counts which venue follows which."
+    effort = 1.0
+    knows_users = False
+    back_off: float = 0.1  # weight of a POI two steps later or one step earlier
+    popular: float = 10.0  # weight of popularity, a share of all check-ins
+
+    def fit(self, train: Sessions, exam: Exam) -> "Chain":
+        return Chain(*self.counts(train, exam.rows))
 
     def counts(self, train: Sessions, rows: int) -> tuple[sparse.csr_array, Floats]:
         """Return the score of each POI after each other, (P+1, P+1), and after any, (P+1,)."""
