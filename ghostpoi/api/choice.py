@@ -76,9 +76,8 @@ def choose(
     Choice(..., of 12 settings)
     """
     from ghostpoi.audits.cache import default_folder, open_cache
-    from ghostpoi.audits.choose import Asked, Wishes
+    from ghostpoi.audits.choose import STRICTNESS, Asked, Wishes
     from ghostpoi.audits.choose import choose as try_settings
-    from ghostpoi.audits.trial import STRICTNESS
     from ghostpoi.reports.page import write_choice
 
     texts, page = assignments(set), optional(output)

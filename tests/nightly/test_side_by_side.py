@@ -17,8 +17,7 @@ from ghostpoi.attack.victims.base import Exam, Job
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits import choose as choosing
 from ghostpoi.audits.cache import Cache
-from ghostpoi.audits.choose import Asked, choose
-from ghostpoi.audits.trial import Wishes
+from ghostpoi.audits.choose import Asked, Wishes, choose
 from ghostpoi.data import prepared
 from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.draw.publication import publication

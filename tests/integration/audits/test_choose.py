@@ -13,7 +13,7 @@ from small_city import called, scratch, sentence
 from telling_city import telling_csv
 
 from ghostpoi.audits import choose as choosing
-from ghostpoi.audits.trial import Option, Wishes, frontier, options
+from ghostpoi.audits.choose import Option, Wishes, frontier, options
 from ghostpoi.audits.verdicts import LEAKS
 from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.draw.publication import publication
