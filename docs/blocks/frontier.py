@@ -1,14 +1,19 @@
 """The blocks of docs/results/frontier.md."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import product
+from math import hypot
 from typing import NamedTuple
+
+from scipy import special
 
 from docs.blocks.common import RESULTS, Block, commands, known, mean, printed, study, table, values
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.audits.measures.gaps import LEVEL, PRACTICAL, Spread, Verdict, against, holm
+from ghostpoi.audits.controls import DISTANCE, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
+from ghostpoi.audits.measures.gaps import LEVEL, PRACTICAL, Spread, Verdict, against, holm, spread
 from ghostpoi.study import labels
 from ghostpoi.study.labels import ARROWS, corrected, show
 from ghostpoi.study.results import GOWALLA, LEAK, NO_LEAK, NYC, WORST_CASE, Attack, Results
@@ -22,6 +27,59 @@ MOST = {NO_LEAK: 0.006, LEAK: 0.010}  # that the default may give away; twice th
 SHARES = ("within_0.5km", "within_1km", "within_2km", *(f"far_moves_within_{km}km" for km in ("0.5", "1", "2")))
 KEPT = (("mean_km", 2), ("flows", 3), ("popularity", 3))
 PERCENT = (("near_precision", "precision"), ("near_recall", "recall"), ("visits_none", "visits without candidate"))
+
+
+def half(gap: Verdict, level: float = LEVEL) -> float:
+    """Half of the interval in which a difference lies at 1 - level, over seeds and over test steps."""
+    n, over_seeds = len(gap.difference["seeds"]), 0.0
+    if n > 1:
+        over_seeds = float(special.stdtrit(n - 1, 1 - level / 2)) * gap.difference["std"] / n**0.5
+    return hypot(over_seeds, float(special.ndtri(1 - level / 2)) * (gap.sampling_error or 0.0))
+
+
+def at_most(gap: Verdict, limit: float, level: float = LEVEL) -> bool:
+    """Whether a one-sided test shows that a difference is not above a limit: half of an equivalence test."""
+    return gap.difference["mean"] + half(gap, 2 * level) <= limit
+
+
+def gives_away(r: Results, method: str, leak: float | None = None, among: Collection[str] = ()) -> Verdict | None:
+    """The strongest adversary minus the best control."""
+    found, control = r.worst(method, leak, among), r.control(leak)
+    if not (found and control):
+        return None
+    gap = against(found.accuracy["seeds"], control.accuracy["seeds"], least=PRACTICAL)
+    return gap and replace(gap, sampling_error=_over_stay(r, method, found, leak, control))
+
+
+def _over_stay(r: Results, method: str, found: Attack, leak: float | None, control: Attack) -> float | None:
+    """The standard error over test steps of the difference to staying; None if steps were not counted.
+
+    Staying is right at all steps but moves, so its right guesses and an adversary's can be paired.
+    """
+    steps, moved = near(r, "clean", "stay", "steps"), r.on_moves.accuracy(method, found.adversary, leak)
+    if control.adversary != "stay" or not (steps and moved):
+        return None
+    stay, right = control.accuracy["mean"], found.accuracy["mean"]
+    gained = spread(moved)["mean"] * (1 - stay)
+    lost = stay - (right - gained)
+    return float(((gained + lost - (right - stay) ** 2) / steps["mean"]) ** 0.5)
+
+
+def near(r: Results, method: str, adversary: str, share: str, leak: float | None = None) -> Spread | None:
+    """How often a guess is near: `share` is a key of `attack.victims.distances`. A floor has no seeds."""
+    if adversary in FLOORS:
+        found = r.floors.get(DISTANCE, {}).get(adversary, {}).get(share)
+        return None if found is None else spread([found])
+    found = r.measures(method, adversary, leak).get(DISTANCE, {}).get(share)
+    return spread(found) if found else None
+
+
+def nearest(r: Results, method: str, share: str, leak: float | None = None) -> Attack | None:
+    """The adversary or the control whose guesses are near most often."""
+    names = [(method, a) for a in (*r.study.adversaries, LEAK_MIXED)] + [("clean", name) for name in FLOORS]
+    names += [("clean", name) for name in (LEAK_ONLY, LEAK_STAY) if leak != NO_LEAK]
+    made = (Attack(name, found) for m, name in names if (found := near(r, m, name, share, leak)))
+    return max(made, key=lambda one: one.accuracy["mean"], default=None)
 
 
 class Given(NamedTuple):
@@ -41,13 +99,13 @@ class Given(NamedTuple):
     @property
     def row(self) -> tuple[str, ...]:
         """The row of the table."""
-        half = self.gap.half()
-        low, high = (show(self.gap.difference["mean"] + side * half, 3, "+") for side in (-1, 1))
+        around = half(self.gap)
+        low, high = (show(self.gap.difference["mean"] + side * around, 3, "+") for side in (-1, 1))
         return (
             labels.data(study("frontier", data=self.data)), LEAKS[self.leak], self.knowledge, show(self.strongest, 4),
             show(self.control, 4), show(self.gap.difference["mean"], 4, "+") + ARROWS[self.gap.sign],
             f"{low} to {high}", show(self.limit, 3), "yes" if self.gap.difference["mean"] <= self.limit else "**no**",
-            "yes" if self.gap.at_most(self.limit, LEVEL / 8) else "no",
+            "yes" if at_most(self.gap, self.limit, LEVEL / 8) else "no",
         )  # fmt: skip
 
 
@@ -58,7 +116,7 @@ def given() -> list[Given]:
         r = study("frontier", data=data)
         among = [a for a in (*r.study.adversaries, "leak-mixed")
                  if knowledge == TRUE or a == "leak-mixed" or not ADVERSARIES[a].needs_outside]  # fmt: skip
-        gap = known(r.gives_away(DEFAULT, leak, among))
+        gap = known(gives_away(r, DEFAULT, leak, among))
         found.append(Given(data, knowledge, leak, known(r.worst(DEFAULT, leak, among)), known(r.control(leak)), gap))
     gaps = holm([one.gap for one in found])
     return [one._replace(gap=known(gap)) for one, gap in zip(found, gaps, strict=True)]
@@ -100,11 +158,11 @@ def distances() -> str:
     rows = []
     for data, share in product(CITIES, SHARES):
         r = study("frontier", data=data)
-        clean, stay = known(r.near("clean", "clean", share)), known(r.near("clean", "stay", share))
+        clean, stay = known(near(r, "clean", "clean", share)), known(near(r, "clean", "stay", share))
         cells = []
         for leak in LEAKS:
-            nearest = known(r.nearest(DEFAULT, share, leak))
-            cells += [show(nearest, 3), f"{nearest.accuracy['mean'] / clean['mean']:.0%}"]
+            best = known(nearest(r, DEFAULT, share, leak))
+            cells += [show(best, 3), f"{best.accuracy['mean'] / clean['mean']:.0%}"]
         name = share.replace("_", " ").replace("km", " km").replace("0.5", ".5")
         rows.append((labels.data(r), name, show(clean, 3), show(stay, 3), *cells))
     head = ("city", "guess", "clean data", "staying", "no leak", "of clean", "5% leak", "of clean")
@@ -126,7 +184,7 @@ def _side_by_side(releases: Sequence[tuple[Results, str]]) -> str:
     """A table of releases, those that keep the category first; all differences are one family."""
     kept = {m: mean(r, m, "category_match") for r, m in releases}
     ordered = sorted(releases, key=lambda one: kept[one[1]] < 1)
-    gaps = corrected([[r.gives_away(m, leak) for leak in LEAKS] for r, m in ordered])
+    gaps = corrected([[gives_away(r, m, leak) for leak in LEAKS] for r, m in ordered])
     rows = []
     for (r, m), gap in zip(ordered, gaps, strict=True):
         cells = [text for leak, one in zip(LEAKS, gap, strict=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.audits.controls import CLEAN, DISTANCE, FLOORS, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, RANDOM
+from ghostpoi.audits.controls import CLEAN, FLOORS, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, RANDOM
 from ghostpoi.audits.measures.gaps import PRACTICAL, Spread, Verdict, against, gaps, spread
 from ghostpoi.errors import InputError
 from ghostpoi.study import plan
@@ -143,9 +143,13 @@ class Results:
 
     def floor(self, name: str) -> float | None:
         """The accuracy of `popularity`, `stay` or `markov` on clean sessions; it has no seeds."""
-        found = self._index.get(("floor", CLEAN, None, None, None), {}).get(name, {})
-        value: float | None = found.get(self._floor_key)
+        value: float | None = self.floors.get(name, {}).get(self._floor_key)
         return value
+
+    @property
+    def floors(self) -> Mapping[str, Any]:
+        """What was measured of floors on clean sessions."""
+        return self._index.get(("floor", CLEAN, None, None, None), {})
 
     @property
     def best_floor(self) -> str | None:
@@ -215,48 +219,11 @@ class Results:
         if leak != NO_LEAK:
             alone = {name: self.accuracy(CLEAN, name, leak) for name in (LEAK_ONLY, LEAK_STAY)}
             known |= {name: seeds for name, seeds in alone.items() if seeds}
-        return max(
-            (Attack(name, spread(s)) for name, s in known.items()), key=lambda a: a.accuracy["mean"], default=None
-        )
-
-    def gives_away(self, method: str, leak: float | None = None, among: Collection[str] = ()) -> Verdict | None:
-        """The strongest adversary minus the best control."""
-        found, control = self.worst(method, leak, among), self.control(leak)
-        if not (found and control):
-            return None
-        gap = against(found.accuracy["seeds"], control.accuracy["seeds"], least=PRACTICAL)
-        return gap and replace(gap, sampling_error=self._over_stay(method, found, leak, control))
-
-    def _over_stay(self, method: str, found: Attack, leak: float | None, control: Attack) -> float | None:
-        """The standard error over test steps of the difference to staying; None if steps were not counted.
-
-        Staying is right at all steps but moves, so its right guesses and an adversary's can be paired.
-        """
-        steps, moved = self.near(CLEAN, "stay", "steps"), self.on_moves.accuracy(method, found.adversary, leak)
-        if control.adversary != "stay" or not (steps and moved):
-            return None
-        stay, right = control.accuracy["mean"], found.accuracy["mean"]
-        gained = spread(moved)["mean"] * (1 - stay)
-        lost = stay - (right - gained)
-        return float(((gained + lost - (right - stay) ** 2) / steps["mean"]) ** 0.5)
+        return _highest(Attack(name, spread(s)) for name, s in known.items())
 
     def worst_case(self, method: str, leak: float | None = None) -> Attack | None:
         """The highest accuracy among adversaries and controls: an adversary can ignore the release."""
         return _highest(one for one in (self.worst(method, leak), self.control(leak)) if one)
-
-    def near(self, method: str, adversary: str, share: str, leak: float | None = None) -> Spread | None:
-        """How often a guess is near: `share` is a key of `attack.victims.distances`. A floor has no seeds."""
-        if adversary in FLOORS:
-            found = _at_key(self._index.get(("floor", CLEAN, None, None, None)), DISTANCE, adversary, share)
-            return None if found is None else spread([found])
-        found = _at_key(self.measures(method, adversary, leak), DISTANCE, share)
-        return spread(found) if found else None
-
-    def nearest(self, method: str, share: str, leak: float | None = None) -> Attack | None:
-        """The adversary or the control whose guesses are near most often."""
-        names = [(method, a) for a in (*self.study.adversaries, LEAK_MIXED)] + [(CLEAN, name) for name in FLOORS]
-        names += [(CLEAN, name) for name in (LEAK_ONLY, LEAK_STAY) if leak != NO_LEAK]
-        return _highest(Attack(name, found) for m, name in names if (found := self.near(m, name, share, leak)))
 
     @property
     def _floor_key(self) -> str:
@@ -294,14 +261,9 @@ def _spread(seeds: Sequence[float] | None) -> Spread | None:
 
 
 def _at(value: Any, path: str) -> Series | None:
-    found = _at_key(value, *path.split("."))
-    return list(found) if isinstance(found, list) else None
-
-
-def _at_key(value: Any, *path: str) -> Any:
-    for part in path:
+    for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
-    return value
+    return list(value) if isinstance(value, list) else None
 
 
 def _asked_for(store: Store, study: Study, data: str | None) -> tuple[Iterator[Cell], str]:

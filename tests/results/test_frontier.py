@@ -6,7 +6,7 @@ import pytest
 from findings import prose
 
 from docs.blocks.common import RESULTS, known, mean, study
-from docs.blocks.frontier import DEFAULT, MOST, OLD, TRUE, given, goals, percent
+from docs.blocks.frontier import DEFAULT, MOST, OLD, TRUE, at_most, given, gives_away, goals, near, nearest, percent
 from docs.rerun_facts import threshold_for
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.audits.measures.gaps import LEVEL
@@ -35,7 +35,7 @@ def test_what_the_default_gives_away() -> None:
 def test_the_default_misses_one_limit_by_less_than_a_right_guess() -> None:
     assert [met for *_, met in goals()] == [False, True, True, True, True]
     over = max(one.gap.difference["mean"] for one in given() if (one.data, one.leak) == (NYC, NO_LEAK)) - MOST[NO_LEAK]
-    steps = known(R.near("clean", "stay", "steps"))["mean"]
+    steps = known(near(R, "clean", "stay", "steps"))["mean"]
     assert 0 < over * steps < 1
     assert (
         "misses its limit of .006, by less than one right guess in all test steps; the other limits are met.**" in PAGE
@@ -43,7 +43,7 @@ def test_the_default_misses_one_limit_by_less_than_a_right_guess() -> None:
 
 
 def test_not_above_the_limits_is_shown_where_the_page_says_so() -> None:
-    shown = [one.gap.at_most(one.limit, LEVEL / len(given())) for one in given()]
+    shown = [at_most(one.gap, one.limit, LEVEL / len(given())) for one in given()]
     assert shown == [False] * 2 + [True] * 6  # all but NYC without a leak
     assert f"for the {len(given())} rows" in PAGE
 
@@ -59,28 +59,28 @@ def test_no_row_is_below_what_needs_no_release() -> None:
 
 def test_at_which_distance() -> None:
     share = "far_moves_within_1km"
-    clean = known(R.near("clean", "clean", share))["mean"]
-    nearest = known(R.nearest(DEFAULT, share, NO_LEAK)).accuracy["mean"]
-    assert f"within 1 km at {nearest / clean:.0%} of the accuracy of clean data" in PAGE
+    clean = known(near(R, "clean", "clean", share))["mean"]
+    best = known(nearest(R, DEFAULT, share, NO_LEAK)).accuracy["mean"]
+    assert f"within 1 km at {best / clean:.0%} of the accuracy of clean data" in PAGE
     gowalla = study("frontier", data=GOWALLA)
-    stay = known(gowalla.near("clean", "stay", "within_1km"))["mean"]
-    assert stay > known(gowalla.near("clean", "clean", "within_1km"))["mean"]
-    assert stay == known(gowalla.nearest(DEFAULT, "within_1km")).accuracy["mean"]
+    stay = known(near(gowalla, "clean", "stay", "within_1km"))["mean"]
+    assert stay > known(near(gowalla, "clean", "clean", "within_1km"))["mean"]
+    assert stay == known(nearest(gowalla, DEFAULT, "within_1km")).accuracy["mean"]
 
 
 def test_equal_constraints() -> None:
     aware, blind, learned = study("rivals"), study("constraints"), study("learned")
-    ours, random = (known(aware.gives_away(m, NO_LEAK)).difference["mean"] for m in (DEFAULT, "random"))
+    ours, random = (known(gives_away(aware, m, NO_LEAK)).difference["mean"] for m in (DEFAULT, "random"))
     told = (
         f"give away {random / ours:.0f} times as much as the default, without a leak, to adversaries that know users."
     )
     assert told in PAGE
-    assert known(aware.gives_away(EXACT, NO_LEAK)).difference["mean"] <= ours
+    assert known(gives_away(aware, EXACT, NO_LEAK)).difference["mean"] <= ours
     exact, any_km = (mean(aware, m, "mean_km") for m in (EXACT, DEFAULT))
     assert f"move a visit {show(exact, 1)} km on average, and the default {show(any_km, 1)} km." in PAGE
     for leak, most in MOST.items():
-        assert known(blind.gives_away("ghost", leak)).sign == 1
-        assert known(learned.gives_away(ANY, leak)).at_most(most, LEVEL / len(MOST))
+        assert known(gives_away(blind, "ghost", leak)).sign == 1
+        assert at_most(known(gives_away(learned, ANY, leak)), most, LEVEL / len(MOST))
     assert mean(blind, "ghost", "category_match") == 1 > mean(learned, ANY, "category_match")
     assert "with `any` category, it is above what needs no release by less than the limits of the default" in PAGE
 

@@ -68,18 +68,6 @@ class Verdict:
         clear = abs(mean) > max(half, SAMPLING_ERRORS * (self.sampling_error or 0.0)) + self.step + ROUNDING
         return int(np.sign(mean)) if clear else 0
 
-    def half(self, level: float = LEVEL) -> float:
-        """Half of the interval in which the difference lies at 1 - level, over seeds and over test steps."""
-        n, over_seeds = len(self.difference["seeds"]), 0.0
-        if n > 1:
-            over_seeds = float(scipy.special.stdtrit(n - 1, 1 - level / 2)) * self.difference["std"] / float(np.sqrt(n))
-        over_steps = float(scipy.special.ndtri(1 - level / 2)) * (self.sampling_error or 0.0)
-        return float(np.hypot(over_seeds, over_steps))
-
-    def at_most(self, limit: float, level: float = LEVEL) -> bool:
-        """Whether a one-sided test shows that the difference is not above a limit: half of an equivalence test."""
-        return self.difference["mean"] + self.half(2 * level) <= limit
-
     @property
     def p(self) -> float:
         """The two-sided p-value of Student's t test over the seeds; 1 for a single seed."""

@@ -13,6 +13,7 @@ from docs_scripts import script
 from fake_results import Fabricated
 from small_city import called
 
+from docs.blocks.frontier import nearest
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.bridges import Bridge
 from ghostpoi.attack.adversaries.lookups import Frequency
@@ -248,7 +249,7 @@ def test_distances_may_be_asked_for_later(data: Prepared, tmp_path: Path) -> Non
         elif scored:
             assert set(cell["measures"]["distance"]) == {"stay", "popularity"}
     found = Results.read(tmp_path / "results", str(study), "paper", data.name)
-    assert found.nearest("crowd", "within_1km")
+    assert nearest(found, "crowd", "within_1km")
     assert not found.unmeasured
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docs.blocks.frontier import at_most, half
 from ghostpoi.audits.measures.gaps import LEVEL, PRACTICAL, Spread, Verdict, against, holm, spread
 from ghostpoi.study.labels import corrected, show
 
@@ -77,15 +78,15 @@ def test_the_differences_of_a_table_are_one_family() -> None:
 
 def test_the_interval_of_a_difference_counts_seeds_and_test_steps() -> None:
     seeds = Verdict(spread([0.01, 0.02, 0.03]))
-    assert seeds.half() == pytest.approx(4.3027 * 0.01 / 3**0.5, rel=1e-4)
+    assert half(seeds) == pytest.approx(4.3027 * 0.01 / 3**0.5, rel=1e-4)
     steps = Verdict(spread([0.02, 0.02, 0.02]), sampling_error=0.003)
-    assert steps.half() == pytest.approx(1.95996 * 0.003, rel=1e-4)
+    assert half(steps) == pytest.approx(1.95996 * 0.003, rel=1e-4)
     both = Verdict(spread([0.01, 0.02, 0.03]), sampling_error=0.003)
-    assert both.half() == pytest.approx(np.hypot(seeds.half(), steps.half()))
+    assert half(both) == pytest.approx(np.hypot(half(seeds), half(steps)))
 
 
 def test_not_above_a_limit_is_shown_by_a_one_sided_test() -> None:
     steps = Verdict(spread([0.02] * 3), sampling_error=0.003)  # the upper end is .02 + 1.645 * .003 = .0249
-    assert steps.at_most(0.025)
-    assert not steps.at_most(0.0249)
-    assert not steps.at_most(0.025, level=0.01)
+    assert at_most(steps, 0.025)
+    assert not at_most(steps, 0.0249)
+    assert not at_most(steps, 0.025, level=0.01)

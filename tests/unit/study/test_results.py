@@ -8,6 +8,7 @@ import pytest
 from fake_results import Fabricated
 from study_cells import main_cells
 
+from docs.blocks.frontier import gives_away, near, nearest
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.lookups import NoAdversary
 from ghostpoi.audits.measures.gaps import spread
@@ -93,32 +94,32 @@ def test_what_a_release_gives_away_over_what_needs_none(main: Fabricated) -> Non
     main.accuracy("clean", "leak-stay", [0.09, 0.1, 0.11], 0.05)
     found = main.results()
     assert found.control() == Attack("leak-stay", spread([0.09, 0.1, 0.11]))
-    given = [found.gives_away("ghost", leak) for leak in (NO_LEAK, None)]
+    given = [gives_away(found, "ghost", leak) for leak in (NO_LEAK, None)]
     assert [g and g.difference["mean"] for g in given] == pytest.approx([-0.01, -0.01])
     assert found.worst_case("ghost", NO_LEAK) == found.control(NO_LEAK)  # an adversary can ignore the release
-    assert found.gives_away("em") is None
+    assert gives_away(found, "em") is None
 
 
 def test_the_difference_to_staying_has_an_error_over_test_steps(main: Fabricated) -> None:
     main.floors({}, popularity={"acc@1": 0.01}, stay={"acc@1": 0.1}, distance={"stay": {"steps": 1000.0}})
     main.accuracy("ghost", "none", [0.12] * 3, moves={"acc@1": [0.1] * 3})  # gained .09, lost .07
-    gap = main.results().gives_away("ghost", NO_LEAK)
+    gap = gives_away(main.results(), "ghost", NO_LEAK)
     assert gap is not None
     assert gap.sampling_error == pytest.approx(((0.09 + 0.07 - 0.02**2) / 1000) ** 0.5)
 
 
 def test_how_near_guesses_are(main: Fabricated) -> None:
-    def near(*share: float) -> dict[str, object]:
+    def within(*share: float) -> dict[str, object]:
         return {"distance": {"within_1km": list(share)}}
 
     main.floors({}, stay={"acc@1": 0.07}, distance={"stay": {"within_1km": 0.48}, "popularity": {"within_1km": 0.1}})
-    main.accuracy("ghost", "none", [0.05] * 3, **near(0.3, 0.4, 0.5))
-    main.accuracy("ghost", "frequency", [0.07] * 3, 0.05, **near(0.5, 0.5, 0.5))
+    main.accuracy("ghost", "none", [0.05] * 3, **within(0.3, 0.4, 0.5))
+    main.accuracy("ghost", "frequency", [0.07] * 3, 0.05, **within(0.5, 0.5, 0.5))
     found = main.results()
-    assert found.near("clean", "stay", "within_1km") == spread([0.48])
-    assert found.nearest("ghost", "within_1km") == Attack("frequency", spread([0.5] * 3))
-    assert found.nearest("ghost", "within_1km", NO_LEAK) == Attack("stay", spread([0.48]))
-    assert found.nearest("ghost", "within_2km") is None
+    assert near(found, "clean", "stay", "within_1km") == spread([0.48])
+    assert nearest(found, "ghost", "within_1km") == Attack("frequency", spread([0.5] * 3))
+    assert nearest(found, "ghost", "within_1km", NO_LEAK) == Attack("stay", spread([0.48]))
+    assert nearest(found, "ghost", "within_2km") is None
 
 
 def test_what_needs_no_release_is_a_method_that_only_a1_faces(main: Fabricated) -> None:
