@@ -16,6 +16,7 @@ from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
 from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Bools, Checkins, Longs
 from ghostpoi.data.geo import DEGREE_KM, haversine_km
+from ghostpoi.draw.publication import Publication
 from ghostpoi.errors import InputError
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
@@ -36,6 +37,7 @@ def about(release: Path, user: str, private: Path | None = None, limit: SizeLimi
     people, mine = _people(table, user, private, settings.hides_users, release)
     visits = _visits(table, people)
     rows = np.flatnonzero(mine)
+    pairs = None if private is None else read_pairs(private, table, str(release))
     found: dict[str, Any] = {
         "user": user,
         "release": str(release),
@@ -47,11 +49,11 @@ def about(release: Path, user: str, private: Path | None = None, limit: SizeLimi
         "venues": len(np.unique(table.venue[rows])),
         "areas_of_1km": len(np.unique(visits.cell[rows])),
         "singled_out": _singled_out(visits, rows),
-        "linked_sessions": _linked(table, visits, people[rows[0]], settings.filters.session_gap_s),
+        "linked_sessions": _linked(table, visits, people[rows[0]], settings, pairs),
         "checkins": [_shown(table, int(row)) for row in rows],
     }
-    if private is not None:
-        found["clean"] = _clean(read_pairs(private, table, str(release)), rows, found["checkins"])
+    if pairs is not None:
+        found["clean"] = _clean(pairs, rows, found["checkins"])
     return found
 
 
@@ -92,11 +94,14 @@ def _singled_out(visits: Visits, rows: Longs) -> dict[str, dict[str, float]]:
     return found
 
 
-def _linked(table: Checkins, visits: Visits, person: int, gap_s: int) -> dict[str, int] | None:
+def _linked(
+    table: Checkins, visits: Visits, person: int, settings: Publication, pairs: Pairs | None
+) -> dict[str, int] | None:  # fmt: skip
     """Return how many later sessions of the person are the likeliest hers, from everybody's earlier ones."""
-    everybody = replace(table, user=visits.person.astype(np.int32))
-    session = pseudonyms.of_rows(everybody, "session", gap_s)
-    later = measure.later(visits.person, session, table.time)
+    time = table.time if pairs is None else pairs.time  # moved sessions meet
+    everybody = replace(table, user=visits.person.astype(np.int32), time=time)
+    session = pseudonyms.of_rows(everybody, "session", settings.filters.session_gap_s)
+    later = measure.later(visits.person, session, time)
     tested = np.unique(session[later & (visits.person == person)])
     if not len(tested) or not (~later & (visits.person == person)).any():
         return None

@@ -158,7 +158,7 @@ def _clean_table(pairs: Pairs, private: Path, written: Checkins, manifest: dict[
     users, user = np.unique(clean_users(private, written, hides), return_inverse=True)
     lat, lon = (np.array([values[v] for v in visited])[venue] for values in (pairs.lat, pairs.lon))
     return Checkins(
-        user.astype(np.int32), (venue + 1).astype(np.int32), category[venue].astype(np.int32), lat, lon, written.time,
+        user.astype(np.int32), (venue + 1).astype(np.int32), category[venue].astype(np.int32), lat, lon, pairs.time,
         users.astype(object), np.array(["", *(pairs.ids[v] for v in visited)], object), categories.astype(object),
         written.category_field, written.name, dict(manifest["disclosure"]["category_groups"]),
     )  # fmt: skip

@@ -80,16 +80,16 @@ def _parts(pairs: Pairs, table: Checkins, users: Texts, clean: Texts, filters: F
     lat, lon, names = (np.array(values)[used] for values in (pairs.lat, pairs.lon, pairs.ids))
     before = Checkins(
         user.astype(np.int32), venue.astype(np.int32) + 1, np.zeros(len(row), np.int32), lat[venue], lon[venue],
-        table.time[row], ids.astype(object), np.append("", names).astype(object), np.array([""], object),
+        pairs.time[row], ids.astype(object), np.append("", names).astype(object), np.array([""], object),
         name="the clean file",
     )  # fmt: skip
     data = sessions.build(before, filters)
 
-    def visits(part: Sessions, venue: Ints, user: Texts) -> Visits:
+    def visits(part: Sessions, venue: Ints, user: Texts, time: Longs) -> Visits:
         at: Longs = row[part.row]
-        return Visits(user[at], venue[at], part.time, part.start)
+        return Visits(user[at], venue[at], time[at], part.start)
 
-    shown, hidden = (pairs.released, users), (pairs.clean, clean)
+    shown, hidden = (pairs.released, users, table.time), (pairs.clean, clean, pairs.time)
     return {
         "train": visits(data.train, *shown),
         "valid": visits(data.val, *hidden),

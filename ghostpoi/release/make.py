@@ -150,6 +150,8 @@ def write_pairs(path: Path, released: ReleasedRows) -> None:
     table, venues, new = released.whole.table, released.whole.table.venues, released.users
     categories = np.append(table.category_ids.astype(str), "")  # row 0 of the venues has category -1
     further: dict[str, Any] = users.map_arrays(table, new) if new else {}
+    if new and (new.time != table.time[new.row]).any():
+        further["time"] = table.time
     if released.whole.crowds:
         further["repeated"] = released.whole.crowds.repeated
     arrays = {

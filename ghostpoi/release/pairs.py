@@ -13,11 +13,12 @@ from ghostpoi.release.users import PAIRS, read_map
 
 @dataclass(frozen=True)
 class Pairs:
-    """The clean and released venue of every released row, and all venues. Row 0 is no venue."""
+    """The clean and released venue of every released row, its clean time, and all venues. Row 0 is no venue."""
 
     clean: Ints  # (N,)
     released: Ints  # (N,)
     row: Longs  # (N,) the row of the clean file
+    time: Longs  # (N,) clean
     ids: list[str]  # (V+1,), and so the next three
     category: list[str]
     lat: list[float]
@@ -40,7 +41,8 @@ def read_pairs(private: Path, released: Checkins, name: str) -> Pairs:
             shown = file["shown"]
             clean, drawn = (file[name][shown] for name in ("clean", "released"))
             venues = (file[name].tolist() for name in ("poi_id", "category", "lat", "lon"))
-            pairs = Pairs(clean, drawn, shown, *venues)
+            time = file["time"][shown] if "time" in file else released.time
+            pairs = Pairs(clean, drawn, shown, time, *venues)
             same = np.array_equal(file["poi_id"][drawn], released.venue_ids[released.venue].astype(str))
     except KeyError:
         raise InputError(f"{path} was written by an older version of ghostpoi; make the release again") from None

@@ -1,7 +1,7 @@
 """The data of the page: a release, others to compare it with and, on the private page, the clean side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -21,20 +21,25 @@ from ghostpoi.reports.texts import plain
 KEY = ("user", "time", "nth")  # of a row, the last its number among those with the same user and time
 
 
-def align(main: ReleaseView, other: ReleaseView, path: Path, users: Sequence[str] | None = None) -> Longs:
+Clean = tuple[Sequence[str], Longs]  # the clean user id and the clean time of each row, (N,)
+
+
+def align(main: ReleaseView, other: ReleaseView, path: Path, clean: Clean | None = None) -> Longs:
     """Return the row of `other` with the user and time of each row of `main`, (N,); -1 where it withholds the row.
 
-    Each may have withheld rows, as many as its manifest says, and no other row may be missing. `users` (N,) are the
-    clean user ids of the rows of `main`; without them, only times are compared where pseudonyms hide the users of
-    either, so rows of one time may be exchanged.
+    Each may have withheld rows, as many as its manifest says, and no other row may be missing. Without the `clean` side
+    of `main`, only times are compared where pseudonyms hide the users of either, so rows of one time may be exchanged;
+    and nothing but the number of rows, where their times differ.
     """
-    if users is not None and other.pseudonyms:
+    if clean is not None and (other.pseudonyms or not other.keeps_times):
         raise InputError(
-            f"{option('compare', path)}: its user ids are pseudonyms, so its rows cannot be put next to clean ones; "
-            f"compare a release that keeps user ids, or leave {option('with_clean')} out"
+            f"{option('compare', path)}: its user ids are pseudonyms or its times are not those of the file, so its "
+            f"rows cannot be put next to clean ones; compare a release that keeps both, or leave "
+            f"{option('with_clean')} out"
         )
+    table, users = (main.table, None) if clean is None else (replace(main.table, time=clean[1]), clean[0])
     hidden = users is None and (main.pseudonyms or other.pseudonyms)
-    ours = _keyed(main.table, [""] * len(main.table) if hidden else users)
+    ours = _keyed(table, [""] * len(table) if hidden else users)
     theirs = _keyed(other.table, [""] * len(other.table) if hidden else None)
     found = (
         ours.join(theirs, on=KEY, how="left", maintain_order="left")
@@ -44,6 +49,8 @@ def align(main: ReleaseView, other: ReleaseView, path: Path, users: Sequence[str
     )
     missing, extra = ours.filter(found < 0), theirs.join(ours, on=KEY, how="anti", maintain_order="left")
     same_file = len(ours) + main.withheld == len(theirs) + other.withheld
+    if same_file and clean is None and (main.kind_of_times != other.kind_of_times or main.kind_of_times == "shift"):
+        return np.full(len(ours), -1)
     if same_file and len(missing) <= other.withheld and len(extra) <= main.withheld and len(missing) < len(ours):
         return found.to_numpy()
     if len(missing) > other.withheld:
@@ -171,8 +178,8 @@ def read_page_data(
             "a file of another tool needs one of its present content"
         )
     pairs = None if private is None else read_pairs(private, main.table, main.folder)
-    users = None if private is None else clean_users(private, main.table, bool(main.pseudonyms))
-    rows = [align(main, other, source.path, users) for other, source in zip(more, releases[1:], strict=True)]
+    clean = pairs and private and (clean_users(private, main.table, bool(main.pseudonyms)), pairs.time)
+    rows = [align(main, other, source.path, clean or None) for other, source in zip(more, releases[1:], strict=True)]
     if pairs is None:
         table, place = main.table, main.table.venues
         category = ["", *table.category_ids[place.category[1:]].tolist()]

@@ -110,6 +110,11 @@ class ReleaseView:
         return texts.get(kind)
 
     @property
+    def kind_of_times(self) -> str:
+        """The setting of times; those of other tools are taken for those of the file."""
+        return settings_of(self.manifest).identity.times if self.ours else "keep"
+
+    @property
     def rotates_users(self) -> bool:
         """Whether a person has several user ids."""
         return self.ours and settings_of(self.manifest).rotates_users
@@ -124,12 +129,12 @@ class ReleaseView:
     @property
     def keeps_times(self) -> bool:
         """Whether times are those of the file."""
-        return not self.ours or settings_of(self.manifest).identity.times == "keep"
+        return self.kind_of_times == "keep"
 
     @property
     def times(self) -> str:
         """What becomes of times, as a sentence."""
-        text: str = TEXTS["times"]["keep" if self.keeps_times else settings_of(self.manifest).identity.times]
+        text: str = TEXTS["times"][self.kind_of_times]
         return text
 
     @property

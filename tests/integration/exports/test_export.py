@@ -109,6 +109,19 @@ def test_a_private_export_is_marked_and_only_its_owner_may_read_it(to: str) -> N
     assert f"<!-- {PRIVATE_MARK} -->" in about
 
 
+def test_a_private_export_of_moved_sessions_has_the_sessions_of_the_clean_times() -> None:
+    kept = exported(release("crowd"), private=True)
+    moved = exported(release("crowd", "--times", "shift", "--pseudonyms", "session"), private=True)
+    for part in ("valid", "test", "clean"):
+        assert steps(moved, part) == steps(kept, part)
+    shown, clean = steps(moved, "train"), steps(kept, "train")
+    week = 7 * 86_400
+    assert len(shown) == len(clean)
+    assert {step[3] % 3600 for step in shown} == {0}
+    assert sorted(step[3] % week for step in shown) == sorted(step[3] % week // 3600 * 3600 for step in clean)
+    assert len({step[3] for step in shown} & {step[3] // 3600 * 3600 for step in clean}) < len(shown) / 2
+
+
 def test_pseudonyms_change_the_training_part_alone() -> None:
     kept = exported(release("crowd"), private=True)
     hidden = exported(release("crowd", "--pseudonyms", "session"), private=True)
