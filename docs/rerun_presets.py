@@ -1,6 +1,6 @@
 """Protect files with every preset of `protect --for`, and measure what each release gives away about people.
 
-    python docs/rerun_presets.py nyc=FILE california=FILE [--keep COLUMN...] [--only PRESET...]
+    python docs/rerun_presets.py NYC=FILE California=FILE [--drop COLUMN...] [--only PRESET...]
 
 stores results/presets.json; `make pages` then writes the table on docs/how-to/protect.md. Two cities take about ten
 minutes on two cores.
@@ -26,7 +26,7 @@ import ghostpoi
 from ghostpoi import formats
 from ghostpoi.audits.match import read_pair
 from ghostpoi.audits.measures import persons as measure
-from ghostpoi.audits.persons import Scene
+from ghostpoi.audits.persons import Persons, PersonSettings, Scene, summary
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.draw.presets import PRESETS
 from ghostpoi.formats import Source
@@ -36,7 +36,7 @@ from ghostpoi.settings import FilterSettings
 
 RESULTS = Path(__file__).parent.parent / "results" / "presets.json"
 SEED = 133449441170179652605563928414472319799
-KNOWN, DRAWS, MOST, SESSIONS = 4, 5, 100_000, 5000  # check-ins of a person, draws of each, people, sessions
+KNOWN, DRAWS, MOST = 4, 5, 100_000  # check-ins of a person, draws of each, people
 WEEK_S, DAY_S = 7 * 86_400, 86_400
 SQUARE = 1 / 111.195  # degrees in a kilometre
 ROWS = {  # of the table: the text and the format of each figure
@@ -45,10 +45,14 @@ ROWS = {  # of the table: the text and the format of each figure
     "one_of_four_hour": ("one of four, to the hour and the place", ".1%"),
     "four_hour": ("the same, with those of one session together", ".1%"),
     "joined_second": ("rows joined by the time", ".1%"),
+    "joined_minute": ("rows joined by the minute", ".1%"),
     "joined_week": ("rows joined by the time of the week", ".1%"),
     "joined_gaps": ("rows joined by the gaps before and after", ".1%"),
     "joined_gaps_and_hour": ("rows joined by these gaps and the hour of the week", ".1%"),
-    "linked": ("later sessions assigned to the right person", ".1%"),
+    "linked": ("later sessions assigned to the right person", ".0%"),
+    "linked_control": ("control: all assigned to the most active person", ".0%"),
+    "home_exact": ("homes named exactly", ".0%"),
+    "home_within_1km": ("homes named within 1 km", ".0%"),
     "flows": ("flows between 1 km squares by part of the day, common part", ".3f"),
     "mean_km": ("mean km", ".2f"),
     "withheld": ("rows left out", ".1%"),
@@ -58,26 +62,27 @@ ROWS = {  # of the table: the text and the format of each figure
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", metavar="NAME=FILE")
-    parser.add_argument("--keep", nargs="+", default=[], help="columns that releases keep, where a file has them")
+    parser.add_argument("--drop", nargs="+", default=[], help="columns to leave out, where a file has them")
     parser.add_argument("--only", nargs="+", default=["default", *PRESETS])
     given = parser.parse_args()
     found: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     for text in given.files:
         name, _, file = text.partition("=")
         for preset in given.only:
-            now = measured(Path(file), preset, given.keep)
+            now = measured(Path(file), preset, given.drop)
             found.setdefault(name, {})[preset] = {key: round(value, 4) for key, value in now.items()}
             RESULTS.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
-def measured(file: Path, preset: str, keep: list[str]) -> dict[str, float]:
+def measured(file: Path, preset: str, drop: list[str]) -> dict[str, float]:
     """Return what a release of a file with a preset gives away."""
     purpose = None if preset == "default" else preset
-    kept = [name for name in keep if name in formats.read(file).rows.columns]
     with tempfile.TemporaryDirectory() as scratch:
-        release = Path(scratch, "release")
-        made = ghostpoi.protect(file, output=release, purpose=purpose, seed=SEED, keep=kept)
-        return figures(file, release, made.manifest)
+        table, release = Path(scratch, "checkins.csv"), Path(scratch, "release")
+        clean = formats.read(file)
+        clean.rows.to_frame(clean.mapping).drop(drop, strict=False).write_csv(table)
+        made = ghostpoi.protect(table, output=release, purpose=purpose, seed=SEED)
+        return figures(table, release, made.manifest)
 
 
 def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, float]:
@@ -95,17 +100,15 @@ def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, fl
     clean, time, unit = pair.clean.time[pair.clean_row], pair.released.time, shown.unit
     rounded, rows = coarse(pair.clean, settings)[pair.clean_row], len(pair.clean)
     joins: dict[str, tuple[Longs, ...]] = {
-        "second": (rounded, time), "week": (rounded % WEEK_S, time % WEEK_S),
+        "second": (rounded, time), "minute": (rounded // 60, time // 60), "week": (rounded % WEEK_S, time % WEEK_S),
         "gaps": (_gaps(rounded, clean, unit), _gaps(time, clean, unit)),
     }  # fmt: skip
     if settings.identity.times == "shift":
         hours = (np.column_stack([gaps, t % WEEK_S]) for gaps, t in zip(joins["gaps"], (rounded, time), strict=True))
         joins["gaps_and_hour"] = tuple(hours)
     found |= {f"joined_{name}": _joined(*keys) / rows for name, keys in joins.items()}
-    cut = np.unique(scene.session, return_inverse=True)[1]
-    tested = np.flatnonzero((np.bincount(cut) >= scene.least_session) & (np.bincount(cut, scene.later) > 0))
-    tested = np.random.default_rng(0).permutation(tested)[:SESSIONS]
-    linked = measure.linkage(shown, measure.Halves(cut, scene.later, tested, scene.held), scene.people)[0]["sessions"]
+    tallies = dict(scene.linkage("release")) | dict(scene.homes("release", shown, division, PersonSettings(), None))
+    people = summary(Persons(tallies, None, division.km, rows)) or {}
     v = scene.venues
     flows = [
         _flows(times, units, v.lat[venue], v.lon[venue])
@@ -114,7 +117,9 @@ def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, fl
         )
     ]  # fmt: skip
     return found | {
-        "linked": float(linked[:, 0].sum() / linked[:, 1].sum()),
+        "linked": people["linkage"]["sessions"]["release"]["mean"],
+        "linked_control": people["linkage"]["sessions"]["control"]["mean"],
+        **{f"home_{name}": one["release"]["mean"] for name, one in people["home"].items()},
         "flows": 2 * sum((flows[0] & flows[1]).values()) / sum(sum(one.values()) for one in flows),
         "mean_km": manifest["plausibility"]["mean_km"], "withheld": 1 - len(time) / rows,
     }  # fmt: skip

@@ -291,10 +291,10 @@ class Scene:
             twin = measure.twins(Matcher(shown, measure.HOUR_S, division.around), known, drawn[:, :TWIN_POINTS])
             twin_of = np.full(self.people, -1)
             twin_of[known.person[drawn[:, 0]]] = twin
-            yield from self._homes(end, shown, division, chosen, twin_of if control else None)
+            yield from self.homes(end, shown, division, chosen, twin_of if control else None)
             yield from self._sensitive(end, shown, chosen, twin_of if control else None)
         yield from self._gaps(side)
-        yield from self._linkage(side)
+        yield from self.linkage(side)
 
     def _generator(self, stage: str) -> np.random.Generator:
         return Seed(0).generator("persons", stage)
@@ -312,7 +312,8 @@ class Scene:
                 for k, one in enumerate(found):
                     yield ("unicity", f"gaps_{name}", str(k + 1), end), one * some[:, None]
 
-    def _linkage(self, side: str) -> Iterator[tuple[tuple[str, ...], Floats]]:
+    def linkage(self, side: str) -> Iterator[tuple[tuple[str, ...], Floats]]:
+        """Yield the tallies of later sessions, and those of the control."""
         visits = self.visits(side, False)[0]
         size = np.bincount(self.session)
         long = np.flatnonzero((size >= self.least_session) & (np.bincount(self.session, self.later) > 0))
@@ -323,9 +324,10 @@ class Scene:
         for end, tallies in zip((side, CONTROLS[side]), found, strict=True):
             yield from ((("linkage", name, end), counts) for name, counts in tallies.items())
 
-    def _homes(
+    def homes(
         self, end: str, shown: Visits, division: Division, chosen: PersonSettings, twin: Longs | None
     ) -> Iterator[tuple[tuple[str, ...], Floats]]:
+        """Yield the tallies of homes that are found; `twin`: who stands in for each person who is held out."""
         named = np.append(False, chosen.marks("home", self.names))[self.venues.category + 1]
         true, often = self._true_homes(named)
         eligible = named if named.any() else np.append(False, np.ones(len(named) - 1, bool))
