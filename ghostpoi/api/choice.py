@@ -60,11 +60,12 @@ class Choice:
 @step
 def choose(
     door: Door, source: Source, *, output: PathLike | None = None, max_mean_km: float = 2.0, min_flows: float = 0.4,
-    max_popularity_js: float = 0.1, keep_category: str = "any", pseudonyms: str = "keep", leak: float = 0.05,
-    seeds: int = 3, map: Mapping[str, str] | None = None, set: Mapping[str, Any] | Sequence[str] = (),
-    config: PathLike | None = None, taxonomy: PathLike | None = None, keep: Sequence[str] = (),
-    drop: Sequence[str] = (), cache: PathLike | None = None, engine: str | None = None, workers: int = 0,
-    scheduler: str = "", memory: str | None = None, regions: int | None = None, **reading: Unpack[ReadingOptions],
+    max_popularity_js: float = 0.1, min_rhythm: float = 1.0, keep_category: str = "any", pseudonyms: str = "keep",
+    leak: float = 0.05, seeds: int = 3, map: Mapping[str, str] | None = None,
+    set: Mapping[str, Any] | Sequence[str] = (), config: PathLike | None = None, taxonomy: PathLike | None = None,
+    keep: Sequence[str] = (), drop: Sequence[str] = (), cache: PathLike | None = None, engine: str | None = None,
+    workers: int = 0, scheduler: str = "", memory: str | None = None, regions: int | None = None,
+    **reading: Unpack[ReadingOptions],
 ) -> Choice:  # fmt: skip
     """Try settings on a table and recommend the safest one that keeps what you need.
 
@@ -89,7 +90,7 @@ def choose(
         )
     wishes = Wishes(
         max_mean_km=max_mean_km, min_flows=min_flows, max_popularity_js=max_popularity_js,
-        keep_category=keep_category,  # type: ignore[arg-type]
+        min_rhythm=min_rhythm, keep_category=keep_category,  # type: ignore[arg-type]
     )  # fmt: skip
     asked = None if pseudonyms == "keep" else pseudonyms
     rows = rows_request(
@@ -106,12 +107,16 @@ def choose(
     with door.bar(1.0) as progress:
         found = try_settings(file, request, at_scale, regions, door.say, progress)
     given: dict[str, Any] = {"engine": engine, "workers": workers, "scheduler": scheduler, "memory": memory}
+    other = found["times"] if found["times"] != rows.settings.identity.times else None
+    for one in found["tried_times"]:
+        one["refused"] = door.text(one["refused"])
+        one["missed"] = [door.text(wish) for wish in one["missed"]]
     for trial in found["tried"]:
         grouping = "method.category=group" in trial["settings"]
         repeated = {
             "set": [*texts, *trial["settings"]], "map": dict(map or {}), "keep": list(keep), "drop": list(drop),
             **stated, "config": config, "taxonomy": taxonomy if grouping else None,
-            "pseudonyms": asked, **{name: value or None for name, value in given.items()},
+            "pseudonyms": asked, "times": other, **{name: value or None for name, value in given.items()},
         }  # fmt: skip
         trial["command"] = door.call("protect", str(file), repeated)
         trial["missed"] = [door.text(wish) for wish in trial["missed"]]

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from ghostpoi.attack.victims import victim_settings
+from ghostpoi.audits import rhythm
 from ghostpoi.audits.audit import measured, with_windows
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import ALONE, CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, default_adversaries
@@ -40,6 +41,7 @@ from ghostpoi.regions.dataset import dataset
 from ghostpoi.regions.divide import read_region
 from ghostpoi.regions.job import Job, refuse, sample, sampled
 from ghostpoi.regions.scale import Scale, Stages
+from ghostpoi.release import times
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.release.users import numbers
 from ghostpoi.settings import override
@@ -50,6 +52,7 @@ FINALISTS = 2  # settings that face the whole default set
 FEW_GENUINE = 0.01  # a difference between shares of genuine rows that does not matter
 WORTHWHILE = 50_000  # rows; with fewer, one process is done before others have started
 CPU = torch.device("cpu")
+SEED = Seed(Seed(0).derive("choose"))
 # Minimum size and maximum width of a crowd. Crowds of any category are the default with other sizes; those of one
 # category are far apart, so wide ones move visits by many kilometres.
 ANY = ((16, 40.0), (32, 40.0), (48, 40.0), (64, 40.0))
@@ -87,6 +90,7 @@ class Wishes:
     max_mean_km: float = 2.0
     min_flows: float = 0.4
     max_popularity_js: float = 0.1
+    min_rhythm: float = 1.0  # below 1, other times may be recommended
     keep_category: KeepsCategory = "any"
 
     def missed(self, trial: Mapping[str, Any]) -> list[str]:
@@ -235,16 +239,46 @@ def choose(
     if scale and asked.wishes.keep_category == "group":
         refuse(replace(asked.rows, settings=asked.grouping), file.reading)
     with dataset(file, asked.rows, scale, asked.cache.folder, say, report) as (data, stages):
-        test_all_columns(data, stages)
+        data = test_all_columns(data, stages)
         chosen = sample(data.regions, count)
         table = read_region(data, chosen[0]).table
         check_category(table, asked.rows.settings if asked.wishes.keep_category == "any" else asked.grouping)
         if data.file:
             grouped(table, asked.rows.groups, asked.grouping.method)  # refuses a taxonomy that does not fit
         has_groups = bool(data.file or asked.rows.groups) or "category_group" in asked.rows.mapping
-        tries = _Tries(data, asked, stages, [region.number for region in chosen])
+        numbers = [region.number for region in chosen]
+        of_times = _times(data, asked, stages, numbers)
+        asked = replace(asked, rows=replace(asked.rows, settings=rhythm.with_times(asked.rows.settings, of_times[0])))
+        tries = _Tries(data, asked, stages, numbers)
         found = _decide(asked, options(asked.wishes, bool(table.category_field), has_groups), tries, report)
+        found |= {"times": of_times[0], "tried_times": of_times[1]}
         return found if data.file else found | {"regions": sampled(data.regions, chosen, tries.numbers)}
+
+
+def _times(data: Job, asked: Asked, stages: Stages, numbers: list[int]) -> tuple[str, list[dict[str, Any]]]:
+    """Try other times, unless the settings state some; return the safest that keep the wish, and all that was found."""
+    stated = asked.rows.settings.identity.times
+    kinds = rhythm.KINDS if stated == "keep" else (stated,)
+    each = [*stages.regions("trying times", try_times, data, numbers, kinds, asked).values()]
+    rows = rhythm.compared({kind: [one[kind] for one in each] for kind in kinds}, asked.wishes.min_rhythm)
+    return rhythm.safest(rows)["times"], rows
+
+
+def try_times(data: Job, number: int, kinds: Sequence[str], asked: Asked) -> dict[str, rhythm.Rhythm | str]:
+    """Measure each kind of times in a region, or say why the file cannot be released so."""
+    file, found = read_region(data, data.regions[number]), dict[str, rhythm.Rhythm | str]()
+    kept = data.columns.keep if data.columns else []
+    for kind in kinds:
+        settings = rhythm.with_times(asked.rows.settings, kind)
+        try:
+            times.check(file, settings, in_series=False)
+            times.check_columns(file, settings, kept, asked.rows.keep)
+            found[kind] = rhythm.tried(file.table, settings)
+        except InputError as e:
+            if len(kinds) == 1:  # stated in the settings
+                raise
+            found[kind] = e.text
+    return found
 
 
 @dataclass
@@ -301,18 +335,19 @@ def try_table(table: Checkins, option: Option, asked: Asked, attacks: Attacks, w
     if option.category == "group":
         table = grouped(table, asked.rows.groups, settings.method)
     whole = prepare(table, settings, whole_file)
-    venue, v, rows = protect_table(whole, settings, Seed(Seed(0).derive("choose")), CPU).poi, table.venues, len(table)
+    venue, v, rows = protect_table(whole, settings, SEED, CPU).poi, table.venues, len(table)
     shown = np.unique(venue)  # a release describes only the venues that it shows
     after = replace(
         table, venue=(np.searchsorted(shown, venue) + 1).astype(np.int32), lat=v.lat[venue], lon=v.lon[venue],
         category=v.category[venue], venue_ids=np.append("", table.venue_ids[shown]),
+        time=times.drawn(table, settings, SEED)[0],
     )  # fmt: skip
     pseudonym = numbers(table, settings) if settings.rotates_users else None
     pair = TablePair(table, after, np.arange(rows), public(settings), {}, pseudonym)
     chosen, more = audit_settings(settings), (attacks.contests([]), asked.cache, lambda text: None, no_report)
     if whole_file:
         found, away = with_windows(attacks, chosen, pair, *more)
-    elif has_sessions(after, chosen.filters):
+    elif has_sessions(replace(after, time=table.time), chosen.filters):
         found = measured(attacks, chosen, pair, align(pair, chosen.filters), *more)
         away = given_away(found, {})
     else:

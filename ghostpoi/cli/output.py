@@ -336,8 +336,11 @@ def chosen(console: Console, page: Path, found: dict[str, Any]) -> None:
         }
         for trial in found["tried"]
     ]  # fmt: skip
+    rows = [one | {"note": "chosen" if one["times"] == found["times"] else one["refused"] and "refused"}
+            for one in found["tried_times"]]  # fmt: skip
     _print(
-        console, "chosen", found, table=_table("trials", trials), clean=means[CLEAN], leaked=leaked, floors=floors,
+        console, "chosen", found, table=_table("trials", trials), of_times=_table("times", rows), clean=means[CLEAN],
+        leaked=leaked, floors=floors,
         regions=regions_text(found["regions"], "tried on") if "regions" in found else None,
         nearest=None if best else found["nearest"], missed=None if best else " and ".join(found["nearest"]["missed"]),
         worst=best and best["accuracy"][best["strongest"]], page=str(page), notes=" ".join(warnings(found)) or None,

@@ -63,8 +63,9 @@ def test_all_columns(job: Job, stages: Stages) -> Job:
     """Find out what becomes of each column; refuse a dataset whose columns could reveal clean venues or users."""
     if file := job.file:
         settings = job.request.settings
-        classify_file(file, job.request.keep, job.request.drop, wanted(file, settings), settings.keeps_category)
-        return job
+        number = wanted(file, settings)
+        found = classify_file(file, job.request.keep, job.request.drop, number, settings.keeps_category)
+        return replace(job, columns=_seen(file, found))
     tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
     done_all((tested, failed), job.name_of)
     return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))

@@ -200,8 +200,13 @@ def choice(**more: Any) -> dict[str, Any]:
     }
     return {
         "tried": tried, "recommended": tried[1], "nearest": tried[1], "controls": known, "controls_on_moves": known,
-        "leak": 0.05, "seeds": 1, "victims": ["markov", "counting"], "pseudonyms": "keep",
-        "wishes": {"max_mean_km": 2.0, "min_flows": 0.5, "max_popularity_js": 0.1, "keep_category": "any"},
+        "leak": 0.05, "seeds": 1, "times": "keep", "tried_times": [
+            {"times": "keep", "refused": "", "missed": [], "singled_out": 1.0, "singled_out_with_place": 0.9,
+             "hours": 1.0, "weekdays": 1.0, "gaps": 1.0},
+            {"times": "shift", "refused": "the file covers one week", "missed": []},
+        ], "victims": ["markov", "counting"], "pseudonyms": "keep",
+        "wishes": {"max_mean_km": 2.0, "min_flows": 0.5, "max_popularity_js": 0.1, "min_rhythm": 1.0,
+                   "keep_category": "any"},
     } | more  # fmt: skip
 
 

@@ -108,16 +108,34 @@ def test_the_page_shows_all_settings_and_is_private() -> None:
     text = page.read_text()
     assert re.search(rf'<body class="{PRIVATE_MARK}">', text)
     assert page.stat().st_mode & 0o777 == 0o600
-    assert text.count("<tr>") == 1 + len(found["tried"])
+    assert text.count("<tr>") == 2 + len(found["tried"]) + len(found["tried_times"])
     assert not re.search(r'(src|href)="?(https?:)?//', text.split("<script>")[0])
     assert text.count('<tr class="control">') == len(found["controls"])
 
 
 def test_what_no_setting_keeps_is_said() -> None:
-    code, found, _, _ = chosen("--min-flows", "1")
+    code, found, _, _ = chosen("--min-flows", "1", "--min-rhythm", "0.5", "--pseudonyms", "session")
     assert code == 1
     assert found["recommended"] is None
     assert found["nearest"]["missed"] == ["--min-flows 1"]
+
+
+def test_times_are_chosen_by_what_they_cost() -> None:
+    kept = chosen()[1]
+    assert kept["times"] == "keep"
+    assert [t["missed"] for t in kept["tried_times"]] == [[], *[["--min-rhythm 1"]] * 4]
+    assert "--times" not in kept["nearest"]["command"]
+    _, found, _, page = chosen("--min-flows", "1", "--min-rhythm", "0.5", "--pseudonyms", "session")
+    rows = {t["times"]: t for t in found["tried_times"]}
+    assert list(rows) == ["keep", "minute", "hour", "part-of-day", "shift"]
+    assert {rows["keep"][name] for name in ("hours", "weekdays", "gaps", "singled_out")} == {1.0}
+    assert rows["shift"]["gaps"] == rows["hour"]["gaps"] > 0.5 > rows["part-of-day"]["hours"]
+    assert rows["shift"]["singled_out"] < rows["hour"]["singled_out"] < 1
+    assert rows["shift"]["singled_out_with_place"] < rows["keep"]["singled_out_with_place"]
+    assert rows["part-of-day"]["missed"] == ["--min-rhythm 0.5"]
+    assert found["times"] == "shift"
+    assert found["nearest"]["command"].endswith("--pseudonyms session --times shift")
+    assert "the recommended command has <code>--times shift</code>" in page.read_text()
 
 
 @pytest.mark.parametrize(
