@@ -1,4 +1,4 @@
-"""Places: what a publisher may know of each venue when choosing which venues can replace each other.
+"""Places: what a publisher may know of each venue when choosing which can replace each other, and which never appear.
 
 How venues are used is learned from the check-ins alone: the hours of visits, and the time before and after other
 visits. In files without categories, two venues of similar use count as the same kind of venue. Ids of users and of
@@ -7,6 +7,8 @@ embedding of the trajectory LM agrees less with categories (docs/rerun_venue_use
 """
 
 import csv
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
+from ghostpoi.settings import HideSettings
 
 HOURS, DAY_S = 24, 86_400
 EPOCH_WEEKDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
@@ -172,3 +175,46 @@ def read_taxonomy(path: Path) -> dict[str, str]:
     if not groups:
         raise InputError(f"the taxonomy {path} is empty; {TAXONOMY}")
     return groups
+
+
+# Somebody who is seen at a home usually lives there, so its id and position name a person. Places that people live in,
+# alone or with others, by name or id; hotels, hostels and whole neighbourhoods are not among them. A category whose
+# name is not in the file is known by its id, if that is Foursquare's.
+HOMES = (
+    "home", "home (private)", "private home", "house", "residence", "private residence", "apartment", "apartments",
+    "apartment or condo", "condo", "residential building", "residential building (apartment / condo)",
+    "housing development", "trailer park", "assisted living", "college residence hall", "dormitory",
+    # Foursquare: Residence and what is below it, and College Residence Hall.
+    "4e67e38e036454776db1fb3a", "4bf58dd8d48988d103941735", "4d954b06a243a5684965b473", "4f2a210c4b9023bd5841ed28",
+    "52f2ab2ebcbc57f1066b8b55", "5032891291d4c4b30a586d68", "4bf58dd8d48988d1b2941735",
+)  # fmt: skip
+
+
+def _plain(name: str) -> str:
+    """Reduce a name to its words: letters and digits in lower case."""
+    return " ".join(re.findall(r"[^\W_]+", name.lower()))
+
+
+WORDS = frozenset(map(_plain, HOMES))
+
+
+def is_hidden(called: Iterable[str], rule: HideSettings) -> bool:
+    """Return whether venues of a category of this id and name are never released."""
+    words = (WORDS if rule.homes else frozenset()) | {_plain(name) for name in rule.categories.split(";")} - {""}
+    return bool(words & {_plain(text) for text in called})
+
+
+def hidden_categories(table: Checkins, rule: HideSettings) -> Bools:
+    """Mark the categories of a table, (C,), whose venues are never released."""
+    ids = table.category_ids.tolist()
+    return np.array([is_hidden((i, table.category_names.get(i, "")), rule) for i in ids], bool)
+
+
+def hidden_venues(table: Checkins, rule: HideSettings) -> Bools:
+    """Mark the venues of a table, (V+1,), that are never released."""
+    hidden = np.append(hidden_categories(table, rule), False)[table.venues.category]  # row 0 has the category -1
+    if rule.min_visitors > 1:
+        pairs = np.unique(table.venue.astype(np.int64) * len(table.user_ids) + table.user)
+        visitors = np.bincount(pairs // max(1, len(table.user_ids)), minlength=len(hidden))
+        hidden[1:] |= visitors[1:] < rule.min_visitors
+    return hidden

@@ -13,8 +13,7 @@ from ghostpoi.data import sessions
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs, by_user_and_time, stable_order
 from ghostpoi.data.geo import over_limit
-from ghostpoi.data.hidden import hidden_venues
-from ghostpoi.data.places import Places, of_table, with_use
+from ghostpoi.data.places import Places, hidden_venues, of_table, with_use
 from ghostpoi.data.sessions import Dataset, Sessions
 from ghostpoi.draw.crowds import LEARNED, by_hours, by_name, learned_name
 from ghostpoi.draw.methods import AnyMethod

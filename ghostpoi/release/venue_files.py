@@ -15,7 +15,7 @@ import polars as pl
 
 from ghostpoi.columns import VenueColumns, classify
 from ghostpoi.data.checkins import NAME, Bools, Checkins, Floats, Longs
-from ghostpoi.data.hidden import is_hidden
+from ghostpoi.data.places import is_hidden
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED

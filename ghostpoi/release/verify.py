@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.data.hidden import hidden_venues
+from ghostpoi.data.places import hidden_venues
 from ghostpoi.data.pseudonyms import DAY_S
 from ghostpoi.draw.publication import Publication
 from ghostpoi.formats import CheckinFile

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.data.geo import chord, unit_sphere
-from ghostpoi.data.hidden import hidden_venues
-from ghostpoi.data.places import of_table
+from ghostpoi.data.places import hidden_venues, of_table
 from ghostpoi.draw import crowds
 from ghostpoi.draw.catalogue import Catalogue, kinds
 from ghostpoi.draw.crowds import by_hours, category_hours, learned_name

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.hidden import HOMES, hidden_categories, hidden_venues
-from ghostpoi.data.places import Places
+from ghostpoi.data.places import HOMES, Places, hidden_categories, hidden_venues
 from ghostpoi.settings import HideSettings
 
 NOTHING = HideSettings(homes=False)
