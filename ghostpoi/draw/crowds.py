@@ -24,8 +24,7 @@ from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, unit_sphere
 from ghostpoi.data.places import SLOTS, Places
 from ghostpoi.data.regions import by_gap
-from ghostpoi.draw.halves import halves
-from ghostpoi.draw.partition import divide
+from ghostpoi.draw.partition import divide, halves
 
 Division = Literal["compact", "halves"]
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.geo import chord, unit_sphere
 from ghostpoi.draw.crowds import Dividing, find
-from ghostpoi.draw.halves import LONELY
+from ghostpoi.draw.partition import LONELY
 
 
 def apart(point: np.ndarray) -> np.ndarray:
