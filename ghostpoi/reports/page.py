@@ -99,8 +99,7 @@ def render(data: PageData, about: About = NOTHING_SAID, outlines: Path | None = 
 
 def charts_of(data: PageData) -> dict[str, list["Chart"]]:
     """Return the charts of each section."""
-    from ghostpoi.reports.charts.audit import method_points, tradeoff_charts, verdict_chart
-    from ghostpoi.reports.charts.persons import persons_chart
+    from ghostpoi.reports.charts.audit import method_points, persons_chart, tradeoff_charts, verdict_chart
     from ghostpoi.reports.charts.plausibility import plausibility_charts
     from ghostpoi.reports.charts.utility import utility_charts
 

@@ -1,5 +1,6 @@
-"""Charts of an audit: accuracy by adversary, and protection against resistance and naturalness by method."""
+"""Charts of an audit: accuracy by adversary, what is found about people, and the trade-offs of methods."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ghostpoi.audits.controls import CONTROLS, RANDOM, RANDOM_MATCHED
@@ -22,9 +23,12 @@ from ghostpoi.reports.charts import (
     whiskers,
 )  # fmt: skip
 from ghostpoi.reports.page_data import PageData
+from ghostpoi.reports.persons_view import PersonRow
+from ghostpoi.reports.persons_view import percent as share_of
 from ghostpoi.reports.texts import TEXTS, plain, unnumbered, victim_label
 
 HEIGHT = 380
+PERSON_PX = 62  # of a group of bars for one measure
 
 
 def verdict_chart(audit: AuditView) -> Chart:
@@ -146,3 +150,19 @@ def _method_series(number: int, point: MethodPoint, y: Spread | float) -> list[S
         if not isinstance(y, float):
             lines.append(whiskers([(height - y["std"], height + y["std"], x["mean"])], across=False))
     return [*lines, points(name, colour, [x["mean"]], [height], [said], symbol)]
+
+
+def persons_chart(found: Sequence[PersonRow]) -> Chart:
+    """One group of bars for each measure."""
+    labels, series = [row.label[:1].upper() + row.label[1:] for row in found], []
+    sides = {
+        "release": ([row.release for row in found], charts.BLUE),
+        "control": ([row.control for row in found], charts.MUTED),
+        "clean file": ([row.clean for row in found], charts.VERMILLION),
+    }
+    for place, (name, (figures, colour)) in enumerate(sides.items()):
+        shares = [100 * figure["mean"] if figure else 0.0 for figure in figures]
+        texts = [f"{label}: {share_of(f) or 'not measured'}, {name}" for label, f in zip(labels, figures, strict=True)]
+        series.append(strips(name, colour, shares, texts, place, len(sides)))
+    x = numbers("", [value for one in series for value in one.values], "{:g}%")
+    return chart("persons", Figure(series, x, rows(labels), 20 + PERSON_PX * len(found)))

@@ -1,5 +1,6 @@
 """Charts of utility: statistics of the release and, on the private page, of the clean data next to them."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -147,38 +148,35 @@ def _popularity_chart(profiles: Profiles) -> Chart:
 
 def _top_chart(data: PageData) -> Chart:
     """The most visited venues of the first side; on the private page that is the clean one."""
-    shown = sides(data)
-    visits = {name: np.bincount(poi, minlength=len(data.venues.name)) for name, poi, _, _ in shown}
-    ranked = visits[shown[0][0]]
-    most = np.argsort(-ranked, kind="stable")[:TOP]
-    most = most[ranked[most] > 0]
-    named = (", ".join(filter(None, (data.venues.category[p], data.venues.name[p]))) for p in most)
-    labels = [plain(name, LONGEST) for name in named]
-    series = []
-    for place, (name, _, colour, _) in enumerate(shown):
-        counts = visits[name][most].tolist()
-        texts = [f"{venue}: {n:,} visits, {name}" for venue, n in zip(labels, counts, strict=True)]
-        series.append(strips(name, colour, counts, texts, place, len(shown)))
-    x = numbers("visits", [value for one in series for value in one.values], "{:,.0f}")
-    figure = Figure(series, x, rows(labels), 20 + ROW_PX * len(most))
-    return chart("top", figure, side="release" if data.clean is None else "clean data")
+    every = np.arange(len(data.venues.name))
+    side = "release" if data.clean is None else "clean data"
+    return _most_visited(data, "top", every, lambda v: _named(data, v), side=side)
+
+
+def _named(data: PageData, venue: int) -> str:
+    return ", ".join(filter(None, (data.venues.category[venue], data.venues.name[venue])))
 
 
 def _categories_chart(data: PageData) -> list[Chart]:
     """The categories with the most visits; none where the file has no categories."""
-    if not data.main.table.category_field:
-        return []
     number, names = _category_of(data)
+    has_categories = data.main.table.category_field
+    return [_most_visited(data, "categories", number, names.__getitem__)] if has_categories else []
+
+
+def _most_visited(data: PageData, title: str, kind: Longs, name_of: Callable[[int], str], **texts: str) -> Chart:
+    """The kinds of venues, (V+1,), with the most visits on the first side, and their visits on each."""
     shown = sides(data)
-    visits = {name: np.bincount(number[poi[poi > 0]], minlength=len(names)) for name, poi, _, _ in shown}
-    most = np.argsort(-visits[shown[0][0]], kind="stable")[:TOP]
-    labels, series = [plain(names[k], LONGEST) for k in most], []
-    for place, (name, _, colour, _) in enumerate(shown):
-        counts = visits[name][most].tolist()
-        texts = [f"{kind}: {n:,} visits, {name}" for kind, n in zip(labels, counts, strict=True)]
-        series.append(strips(name, colour, counts, texts, place, len(shown)))
+    visits = [np.bincount(kind[poi[poi > 0]], minlength=int(kind.max()) + 1) for _, poi, _, _ in shown]
+    most = np.argsort(-visits[0], kind="stable")[:TOP]
+    most = most[visits[0][most] > 0]
+    labels, series = [plain(name_of(k), LONGEST) for k in most], []
+    for place, ((name, _, colour, _), counted) in enumerate(zip(shown, visits, strict=True)):
+        counts = counted[most].tolist()
+        said = [f"{label}: {n:,} visits, {name}" for label, n in zip(labels, counts, strict=True)]
+        series.append(strips(name, colour, counts, said, place, len(shown)))
     x = numbers("visits", [value for one in series for value in one.values], "{:,.0f}")
-    return [chart("categories", Figure(series, x, rows(labels), 20 + ROW_PX * len(most)))]
+    return chart(title, Figure(series, x, rows(labels), 20 + ROW_PX * len(most)), **texts)
 
 
 def _category_of(data: PageData) -> tuple[Longs, list[str]]:
