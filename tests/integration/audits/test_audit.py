@@ -38,6 +38,12 @@ from ghostpoi.settings import override
 QUICK = default_adversaries()
 
 
+@pytest.fixture(autouse=True)
+def one_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few steps are tested here, and each further window of them trains all victims again."""
+    monkeypatch.setattr("ghostpoi.audits.audit.MOST_WINDOWS", 1)
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Callable[[str], tuple[Path, Path]]:
     """The clean file and a release with this content."""
@@ -183,7 +189,6 @@ def test_an_interrupted_audit_goes_on(
     files: Callable[[str], tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
-    monkeypatch.setattr("ghostpoi.audits.audit.MOST_WINDOWS", 1)  # a further window trains victims of the same names
     whole = run(*pair, cache=pair[0].parent / "other")
     trained: list[str] = []
 

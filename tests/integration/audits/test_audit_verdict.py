@@ -41,7 +41,9 @@ def city() -> Path:
 
 @cache
 def made(method: str) -> Path:
-    return small_city.protect(city(), scratch() / f"verdicts-{method}", "--method", method, "--seed", SEED).folder
+    small = ("--set", "method.size=12") if method == "crowd" else ()  # few venues behind each visit
+    asked = ("--method", method, "--seed", SEED, *small)
+    return small_city.protect(city(), scratch() / f"verdicts-{method}", *asked).folder
 
 
 @cache

@@ -160,7 +160,7 @@ def test_what_protect_refuses_is_refused_before_any_work(tmp_path: Path) -> None
 
 
 def test_the_page_goes_into_a_private_folder_next_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen()
+    monkeypatch.setattr(choosing, "choose", lambda *asked: json.loads(json.dumps(chosen()[1])))
     (tmp_path / "in").mkdir()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
