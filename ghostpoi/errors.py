@@ -50,6 +50,12 @@ class EngineFailed(InputError):
     """The machines that work on a dataset could not go on, whatever its content. What they have done can be used."""
 
 
+class ConnectionLost(InputError):
+    """A database went away while it was read or written. Commands exit with 1: the input may be right."""
+
+    code = 1
+
+
 class RegionsFailed(InputError):
     """Some regions of a dataset could not be protected; the others are done. Commands exit with 1."""
 

@@ -10,6 +10,9 @@ MODULES = {
     "safetensors": "models",
     "matplotlib": "report",
     "distributed": "dask",
+    "adbc_driver_postgresql": "databases",
+    "adbc_driver_sqlite": "databases",
+    "duckdb": "databases",
 }  # the rest is always installed
 
 

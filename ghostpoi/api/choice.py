@@ -101,7 +101,7 @@ def choose(
         cache=open_cache(Path(cache) if cache else default_folder()),
     )  # fmt: skip
     file = source_of(source, reading)
-    stated = file.reading.stated
+    stated = file.reading.stated | (file.query.stated if file.query else {})
     if not isinstance(reading.get("venues", ""), str | os.PathLike | None):
         stated["venues"] = VENUES
     with door.bar(1.0) as progress:
@@ -118,7 +118,7 @@ def choose(
             **stated, "config": config, "taxonomy": taxonomy if grouping else None,
             "pseudonyms": asked, "times": other, **{name: value or None for name, value in given.items()},
         }  # fmt: skip
-        trial["command"] = door.call("protect", str(file), repeated)
+        trial["command"] = door.call("protect", file.place, repeated)
         trial["missed"] = [door.text(wish) for wish in trial["missed"]]
     if page is not None:
         write_choice(page, file.path.name, found)

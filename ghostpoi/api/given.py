@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
+from ghostpoi.errors import InputError
+from ghostpoi.options import option
+
 if TYPE_CHECKING:
     import pandas
     import polars
 
     from ghostpoi import formats
+    from ghostpoi.formats.query import Query
     from ghostpoi.regions.scale import Scale
 
 TABLE = "the table"  # what messages call a data frame
 VENUES = "the venues"
+IN_DATABASES = ("table", "query", "order_by")  # the options that are for databases
 VENUES_FILE = "venues.csv"  # as which a data frame of venues is read
 FRAMES = {TABLE: "table", VENUES: "venues"}  # how a call that is shown names them
 SECTION, REGION = "regions.", "region"  # of settings, of --map
@@ -37,12 +42,16 @@ class ReadingOptions(TypedDict, total=False):
     venues: Source  # a table that gives the position and category of each venue id
     cluster_points: str  # make venues of raw points: clusters of stays within this distance, e.g. "100m"
     order: str  # "time": rows in the order of time, then user id
+    table: str  # of a database
+    query: str  # of a database, in place of a table
+    order_by: Sequence[str]  # columns of a database that order its rows; the default: the time, then the user
     max_size: str  # read at most this much from a file, e.g. "20GB"
 
 
 def source_of(source: Any, options: Mapping[str, Any], name: str = TABLE) -> formats.Source:
     """Return how to read a file or a data frame, with what the caller states about it."""
     from ghostpoi import formats
+    from ghostpoi.formats.query import is_url
     from ghostpoi.formats.source import limit_of
 
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
@@ -57,12 +66,31 @@ def source_of(source: Any, options: Mapping[str, Any], name: str = TABLE) -> for
             venues, beside = VENUES_FILE, {VENUES_FILE: text.encode()}
         given["venues"] = str(venues)
     is_path = isinstance(source, str | os.PathLike)
+    if query := _query(str(source) if is_path else "", {name: given.pop(name, "") for name in IN_DATABASES}):
+        place = Path(query.place if not is_url(query.place) else str(query))
+        return formats.Source(place, formats.Reading(**given), limit, beside=beside, query=query, named=str(query))
     stated = formats.Source(Path(source if is_path else name), formats.Reading(**given), limit, beside=beside)
     if is_path:
         return stated
     from ghostpoi.formats.frames import frame_source
 
     return frame_source(source, stated)
+
+
+def _query(place: str, asked: Mapping[str, Any]) -> Query | None:
+    """Return what to read from a database; None if the check-ins are in none."""
+    from ghostpoi.formats.query import Query, database_of
+
+    if not database_of(place):
+        if given := next((name for name, value in asked.items() if value), ""):
+            raise InputError(
+                f"{option(given, asked[given])} is for a database: postgresql://USER@HOST/DATABASE, or a file of "
+                "SQLite or DuckDB"
+            )
+        return None
+    columns = [asked["order_by"]] if isinstance(asked["order_by"], str) else asked["order_by"]
+    order_by = tuple(name.strip() for text in columns for name in text.split(",") if name.strip())
+    return Query(place, asked["table"], asked["query"], order_by)
 
 
 def assignments(settings: Mapping[str, Any] | Sequence[str]) -> list[str]:

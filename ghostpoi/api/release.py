@@ -97,7 +97,7 @@ def protect(
     pseudonyms: str | None = None, times: str | None = None, purpose: str | None = None,
     taxonomy: PathLike | None = None, resume: bool = False, force: bool = False, keep_metadata: bool = False,
     allow_short_seed: bool = False, series: PathLike | None = None, engine: str | None = None, workers: int = 0,
-    scheduler: str = "", memory: str | None = None, pairs: bool = False,
+    scheduler: str = "", memory: str | None = None, pairs: bool = False, to_table: str | None = None,
     **reading: Unpack[ReadingOptions],
 ) -> Release[Frame]:  # fmt: skip
     """Make a release: the same rows with plausible substitutes for their venues.
@@ -106,7 +106,8 @@ def protect(
     as Parquet. Without, write nothing. `keep` names columns to keep even though they may reveal clean venues, `drop`
     columns to leave out. `pairs=True` also returns the clean venue of every row, which must stay private. Omit `seed`
     for a real release. `engine`, `workers`, `scheduler`, `memory`, `map={"region": ...}` and settings of `regions`
-    protect a dataset larger than memory, region by region.
+    protect a dataset larger than memory, region by region. `to_table` also writes the rows to a table of the database
+    that they come from.
 
     >>> ghostpoi.protect("checkins.csv", output="published")
     Release(5,636 rows in published, ... substituted with crowd, ... km on average)
@@ -124,10 +125,10 @@ def protect(
             f"{option('engine')}, {option('workers')}, {option('scheduler')} and {option('memory')} are for a release "
             f"in a folder; name it with {option('output')}"
         )
-    if output is None and (private is not None or resume or force or series):
+    if output is None and (private is not None or resume or force or series or to_table):
         raise InputError(
-            f"{option('private')}, {option('resume')}, {option('force')} and {option('series')} are for a release in "
-            f"a folder; name it with {option('output')}"
+            f"{option('private')}, {option('resume')}, {option('force')}, {option('series')} and {option('to_table')} "
+            f"are for a release in a folder; name it with {option('output')}"
         )
     at_scale, fields, settings = divided(mapped(map, config), set, engine, workers, scheduler, memory)
     rows = rows_request(
@@ -143,7 +144,14 @@ def protect(
             return Release(made.manifest, made.rows, pairs=_pairs(made) if pairs else None)
         folder, own = Path(output), Path(private or f"{output}.private")
         request = ReleaseRequest(
-            **vars(rows), file=file, release=folder, private=own, resume=resume, force=force, series=optional(series)
+            **vars(rows),
+            file=file,
+            release=folder,
+            private=own,
+            resume=resume,
+            force=force,
+            series=optional(series),
+            to_table=to_table or "",
         )
         at_scale = replace(at_scale, device=device) if at_scale else None
         manifest, released = make_release(request, at_scale, door.say, report)

@@ -30,6 +30,11 @@ TYPES: dict[str, Any] = {
 }  # fmt: skip
 
 
+def _place(text: str) -> Path | str:
+    """Return a path; a URL stays as it is, because a path would lose one of its slashes."""
+    return text if "://" in text else Path(text)
+
+
 class _Quiet:
     """A command or group whose --help shows no type next to flags, and options in the order of the panels."""
 
@@ -80,6 +85,8 @@ def _parameter(one: Option) -> inspect.Parameter:
     if not (one.required or (one.argument and one.default is None)):
         default = commands.default(one)
         kind = kind | None if default is None else kind
+    if one.type == "source":
+        texts["parser"] = _place
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, default=default,
         annotation=Annotated[kind, make(*flags, readable=one.readable, **texts)],
@@ -134,6 +141,7 @@ def main() -> None:
     Exit codes: 0 done, 1 a check failed, 2 bad input, usage, disk or permissions, 130 interrupted, 141 nobody reads the
     output any more.
     """
+    _hide_password()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
@@ -168,6 +176,19 @@ def main() -> None:
     if code == 130:  # typer returns this after Ctrl-C
         _interrupted()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _hide_password() -> None:
+    """Start again if a URL on the command line, which other users of the machine can list, holds a password."""
+    if not any("://" in text for text in sys.argv):
+        return
+    from ghostpoi.formats.query import without_password
+
+    for at, text in enumerate(sys.orig_argv):
+        url, secret = without_password(text)
+        if secret:
+            os.environ["PGPASSWORD"] = secret
+            os.execv(sys.executable, [*sys.orig_argv[:at], url, *sys.orig_argv[at + 1 :]])
 
 
 def _interrupted() -> None:

@@ -114,7 +114,13 @@ def protect(json: bool, dry_run: bool, **asked: Any) -> None:
     with interruptible(f"go on with {option('resume')}"):
         made = step("protect", asked)
     own = made.private or asked["output"]
-    show(made.manifest, json, terminal.released, asked["output"], own, fingerprint(own), asked["file"])
+    show(made.manifest, json, terminal.released, asked["output"], own, fingerprint(own), _named(asked))
+
+
+def _named(asked: dict[str, Any]) -> list[str]:
+    """Return the words that name the check-ins of a command: the file, and what is read of a database."""
+    more = [(f"--{name.replace('_', '-')}", asked[name]) for name in ("table", "query", "order_by") if asked.get(name)]
+    return [str(asked["file"]), *(word for pair in more for word in pair)]
 
 
 def _estimate(json: bool, asked: dict[str, Any]) -> None:
@@ -203,10 +209,13 @@ def choose(json: bool, **asked: Any) -> None:
 
 
 @contextmanager
-def page_about(file: Path, given: Path | None) -> Iterator[Path | None]:
+def page_about(file: Path | str, given: Path | None) -> Iterator[Path | None]:
     """Yield where the page about a clean file goes: if no option says it, into a private folder next to the file."""
     from ghostpoi.formats.folder import root_of
 
+    if isinstance(file, str):  # a URL
+        yield given
+        return
     source = root_of(file).absolute()
     private = source.with_name(f"{source.name or 'input'}.private")
     if given is not None or not source.parent.is_dir():  # the step says what is wrong with such a file

@@ -202,9 +202,9 @@ def settings_file(file: Path, columns: Mapping[str, str]) -> str:
 
 
 def released(
-    console: Console, release: Path, private: Path, key: str, file: Path, manifest: dict[str, Any]
+    console: Console, release: Path, private: Path, key: str, file: Sequence[str], manifest: dict[str, Any]
 ) -> None:  # fmt: skip
-    """Print the result of `protect`."""
+    """Print the result of `protect`; `file` are the words that name the check-ins."""
     from ghostpoi.release.verify import UNIT
 
     rows, p, settings = manifest["rows"], manifest["plausibility"], manifest["settings"]
@@ -225,7 +225,7 @@ def released(
         ids=manifest.get("identity", {}).get("ids"),
         unit=UNIT.get(settings["identity"]["pseudonyms"]), times=TIMES.get(settings["identity"]["times"]), p=p,
         category=p and _category_kept(p), key=key, private=str(private), folder=shlex.quote(str(release)),
-        file=shlex.quote(str(file)),
+        file=shlex.join(file),
         hidden={"rows": 0, "venues": 0, "borrowed": 0} | rows["hidden"],
     )  # fmt: skip
 

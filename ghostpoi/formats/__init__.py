@@ -5,6 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ghostpoi.errors import InputError
+from ghostpoi.formats import databases
 from ghostpoi.formats.base import CheckinFile, Format, kind_of, other_kind
 from ghostpoi.formats.compression import load
 from ghostpoi.formats.delimited import read_venues
@@ -43,6 +44,8 @@ def read(
     `part`: there are other files, so that all rows of this one may lack a value.
     """
     source, given = Source.of(source), mapping or {}
+    if source.query:
+        source = databases.in_memory(source, given)
     if format is not None and format not in FORMATS:
         raise InputError(f"there is no format {format!r}; choose one of {', '.join(FORMATS)}")
     venues = read_venues(source.venue_source, given) if source.reading.venues else None

@@ -83,7 +83,7 @@ NO_TABLE = {  # by the first bytes of a file: what it is, what to do
     b"7z\xbc\xaf\x27\x1c": f"a 7z archive; {UNPACK}",
     b"Rar!": f"a RAR archive; {UNPACK}",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Excel or Word file; export the sheet as CSV",
-    b"SQLite format 3\x00": "an SQLite database; export the table of check-ins as CSV",
+    b"SQLite format 3\x00": "an SQLite database; give the path of the database itself",
     b"\x89HDF\r\n\x1a\n": "an HDF5 file; store its table as Parquet or CSV",
     b"ARROW1": "an Arrow or Feather file; store it as Parquet",
     b"%PDF": "a PDF document; give the data file that it describes",
@@ -125,7 +125,8 @@ class CheckinFile:
 
     @property
     def path(self) -> Path:
-        return self.source.path
+        """How messages call it."""
+        return Path(str(self.source))
 
     @property
     def reading(self) -> Reading:

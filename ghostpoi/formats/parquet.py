@@ -270,15 +270,15 @@ class ParquetRows(Rows):
         return pa.Table.from_arrays(parts, schema=self.schema)
 
 
-def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: BinaryIO) -> None:
-    """Write tables one after the other. How the rows are divided into tables changes no byte."""
+def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: BinaryIO, size: int = GROUP) -> None:
+    """Write tables one after the other, in groups of this size. How rows are divided into tables changes no byte."""
     with pq.ParquetWriter(out, schema) as writer:
         waiting = schema.empty_table()
         for table in tables:
             waiting = pa.concat_tables([waiting, table])
-            while len(waiting) >= GROUP:
-                writer.write_table(_group(waiting.slice(0, GROUP)))
-                waiting = waiting.slice(GROUP)
+            while len(waiting) >= size:
+                writer.write_table(_group(waiting.slice(0, size)))
+                waiting = waiting.slice(size)
         if len(waiting):
             writer.write_table(_group(waiting))
 

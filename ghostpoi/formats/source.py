@@ -16,6 +16,7 @@ import polars as pl
 from ghostpoi import files
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
+from ghostpoi.formats.query import Query, without_password
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.times import is_zone
 from ghostpoi.options import option
@@ -147,7 +148,7 @@ class VenueTable:
 
 @dataclass(frozen=True)
 class Source:
-    """A file, a folder, a pattern of names, or content in memory; and how to read it."""
+    """A file, a folder, a pattern of names, a query of a database, or content in memory; and how to read it."""
 
     path: Path  # of content in memory: how messages call it
     reading: Reading = field(default_factory=Reading)
@@ -159,9 +160,16 @@ class Source:
     beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # what files in memory hold, by name
     frame: Any = field(default=None, repr=False)  # of the caller, whose rows the content holds
     venues: VenueTable | None = field(default=None, repr=False)  # that is joined, once it is read
+    query: Query | None = field(default=None, repr=False)  # of a database, until its rows are at hand
+    named: str = ""  # how messages call it, if not by its path
 
     def __str__(self) -> str:
-        return str(self.path)
+        return self.named or str(self.path)
+
+    @property
+    def place(self) -> str:
+        """How a call names it: by its path, or by the URL of its database without the password."""
+        return without_password(self.query.place)[0] if self.query else str(self.path)
 
     @property
     def in_memory(self) -> bool:
@@ -200,7 +208,12 @@ class Source:
 
     def at(self, path: Path) -> "Source":
         """Return how to read another file in the same way."""
-        return Source(path, self.reading, self.limit, self.encoding, venues=self.venues)
+        named = self.named if path == self.path else ""
+        return Source(path, self.reading, self.limit, self.encoding, venues=self.venues, named=named)
+
+    def stored_at(self, path: Path) -> "Source":
+        """Return the rows of a database once they lie in this file."""
+        return replace(self, path=path, query=None)
 
     def of_release(self, path: Path) -> "Source":
         """Return how to read the release of this file, once it is written to this path."""

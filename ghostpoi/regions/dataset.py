@@ -11,6 +11,7 @@ from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import locked, make_private_folder
 from ghostpoi.formats import Source
+from ghostpoi.formats.databases import ROWS, stored
 from ghostpoi.progress import Report, Say
 from ghostpoi.randomness import Seed
 from ghostpoi.regions import divide
@@ -71,6 +72,9 @@ PREFIX = "ghostpoi-reading-"
 
 def job_of(folder: Path, source: Source, request: RowsRequest, scale: Scale) -> Job:
     """Return a job that reads a dataset. It draws nothing yet, so its seed does not matter."""
+    if source.query:
+        make_private_folder(folder)
+        source = stored(source, request.mapping, folder.absolute() / ROWS)
     pieces = find_pieces(source, min(scale.settings.most_rows, PIECE_ROWS))
     return Job(
         folder, pieces, request, source, scale.settings, scale.region_column, Seed(0), "", device=scale.device

@@ -162,7 +162,7 @@ def find_pieces(source: Source, most_rows: int = PIECE_ROWS) -> Pieces:
         whole = Piece(0, part, file.absolute())  # workers have other working folders
         for piece in (_divided(source, whole, most_rows) if not source.reading.order else []) or [whole]:
             pieces.append(replace(piece, number=len(pieces)))
-    return Pieces(path, several, tuple(found), tuple(pieces))
+    return Pieces(Path(source.named or path), several, tuple(found), tuple(pieces))
 
 
 def _ending(source: Source) -> str:

@@ -18,7 +18,7 @@ from ghostpoi.data.displacement import MoveCounts, moves, published, without_cat
 from ghostpoi.draw.publication import device_for
 from ghostpoi.draw.table import protect_table
 from ghostpoi.draw.task import Checkpoint
-from ghostpoi.errors import EngineFailed, InputError, RegionsFailed
+from ghostpoi.errors import ConnectionLost, EngineFailed, InputError, RegionsFailed
 from ghostpoi.files import PARTIAL, make_folder, make_private_folder, replacing
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.rows import Dialect
@@ -53,8 +53,11 @@ from ghostpoi.release.private_folder import (
     Run,
     begin_or_resume,
     check_folders,
+    is_fresh,
     publish_folder,
+    rows_at_hand,
     staging_folder,
+    table_beside,
 )
 
 PER_ROW = ("user", "venue", "category", "lat", "lon", "time", "crossing")
@@ -216,15 +219,16 @@ def make_release(request: ReleaseRequest, scale: Scale | None, say: Say, report:
         if scale:
             refuse(request, request.file.reading, series=request.series is not None)
         unfinished, series = check_folders(request), None
-        if scale:
-            return _at_scale(request, scale, unfinished, say, report)
-        if request.series:
-            from ghostpoi.release.series.add import open_series
+        with rows_at_hand(request, unfinished) as ready:
+            if scale:
+                return _at_scale(ready, scale, unfinished, say, report)
+            if request.series:
+                from ghostpoi.release.series.add import open_series
 
-            series = open_series(request, request.series)
-        file = formats.read(request.file, request.mapping)
-        released = make.release_file(request, file, file.sha256, unfinished, series, say, report)
-        return released.manifest, released
+                series = open_series(ready, request.series)
+            file = formats.read(ready.file, ready.mapping)
+            released = make.release_file(ready, file, file.sha256, unfinished, series, say, report)
+            return released.manifest, released
 
     return make.in_place(request, made)
 
@@ -252,7 +256,7 @@ def _by_region(
 ) -> dict[str, Any]:
     """Divide a dataset, protect each region and write the release; return its manifest."""
     # A refused engine or input leaves nothing: with other options or another file, this run would be useless.
-    is_new = not request.private.exists()
+    is_new = is_fresh(request.private)
     run = begin_or_resume(request, sha256, unfinished, say)
     try:
         job = replace(job, folder=_folder(job, run, say), seed=run.seed, key=run.key)
@@ -260,7 +264,7 @@ def _by_region(
     except (TaskFailed, EngineFailed) as e:
         raise RegionsFailed(f"{e.text}; then continue with {option('resume')}") from None
     except InputError as e:
-        if not unfinished and not isinstance(e, RegionsFailed):
+        if not unfinished and not isinstance(e, RegionsFailed | ConnectionLost):
             shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
         raise
     pairs = run.folder / PRIVATE_PAIRS
@@ -288,7 +292,8 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
     _check_left(request, job, manifest["rows"])
     with staging_folder(run, request.release.resolve()) as staging:
         _write(staging, request, job, manifest, stages)
-        publish_folder(staging, request.release.resolve(), request.force or request.resume)
+        with table_beside(staging / manifest["data"]["file"], request):
+            publish_folder(staging, request.release.resolve(), request.force or request.resume)
     return job, manifest
 
 

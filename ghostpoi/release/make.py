@@ -22,7 +22,7 @@ from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.table import LM_UNITS, protect_table, units
 from ghostpoi.draw.task import Checkpoint
 from ghostpoi.draw.whole_table import fast_steps
-from ghostpoi.errors import InputError
+from ghostpoi.errors import ConnectionLost, InputError
 from ghostpoi.files import file_hashes, joint_hash, locked, replacing, save_arrays
 from ghostpoi.formats import CheckinFile, Rows, Source
 from ghostpoi.formats.rows import difference
@@ -87,7 +87,7 @@ def release_file(
     part, request = planned.series, replace(request, seed=planned.request.seed)
     if part:
         part.start()
-    is_new = not request.private.exists()
+    is_new = private_folder.is_fresh(request.private)
     run = private_folder.begin_or_resume(request, sha256, unfinished, say)
     try:
         return _released(planned, request, run, say, report)
@@ -98,8 +98,10 @@ def release_file(
 
 
 def _may_pass(error: Exception) -> bool:
-    """Return whether a run that failed so can be resumed: for want of room on the disk or in memory."""
-    return isinstance(error, OSError | MemoryError) or (isinstance(error, RuntimeError) and "memory" in str(error))
+    """Return whether a run that failed so can be resumed: for want of room or of a server."""
+    return isinstance(error, OSError | MemoryError | ConnectionLost) or (
+        isinstance(error, RuntimeError) and "memory" in str(error)
+    )
 
 
 def _released(planned: Plan, request: ReleaseRequest, run: Run, say: Say, report: Report) -> ReleasedRows:
@@ -120,7 +122,8 @@ def _released(planned: Plan, request: ReleaseRequest, run: Run, say: Say, report
         released = _write_folder(staging, request, file, released)
         if part:
             part.begin(released.manifest, venues, released.shown, released.users)
-        publish_folder(staging, request.release.resolve(), request.force or request.resume)
+        with private_folder.table_beside(staging / released.manifest["data"]["file"], request):
+            publish_folder(staging, request.release.resolve(), request.force or request.resume)
     if part:
         part.complete()
     keep_private(run, request.private, (*further, PAIRS))

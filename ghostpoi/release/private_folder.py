@@ -13,8 +13,8 @@ import secrets
 import shlex
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,9 @@ from ghostpoi import __version__
 from ghostpoi.draw.publication import Publication
 from ghostpoi.errors import InputError
 from ghostpoi.files import PARTIAL, make_folder, make_private_folder, remove_partial, replacing
-from ghostpoi.formats import Source
+from ghostpoi.formats import Source, databases
+from ghostpoi.formats.databases import ROWS
+from ghostpoi.formats.query import Query
 from ghostpoi.options import option
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 RUN = "run.json"  # the note of a run: seed, keyed hash of the input, request
 UNFINISHED = "unfinished"  # the folder of a run in progress, with its own note
 STAGED, OLD = "release", "replaced"  # in it: the release that is being built, the older one that makes room for it
-OWN_FILES = (RUN, UNFINISHED, "trajectory_lm", KEY)
+OWN_FILES = (RUN, UNFINISHED, "trajectory_lm", KEY, ROWS)
 
 Note = dict[str, str]
 
@@ -68,6 +70,8 @@ class ReleaseRequest(RowsRequest):
     resume: bool = False
     force: bool = False
     series: Path | None = None  # the private folder of the series that the release belongs to
+    to_table: str = ""  # of the database that is read: where the rows of the release are written, too
+    database: Query | None = None  # that was read
 
 
 @dataclass(frozen=True)
@@ -118,11 +122,42 @@ def check_folders(request: ReleaseRequest) -> Note | None:
             f"{request.release} is not a release, so {option('force')} does not replace it; choose another with "
             f"{option('output')}"
         )
-    if request.file.path.resolve().is_relative_to(release):
+    place = Path(request.file.query.place) if request.file.query else request.file.path
+    if place.resolve().is_relative_to(release):
         raise InputError(f"{request.file} is inside {request.release}, which would be replaced; move it first")
     if request.private.is_dir() and not unfinished:
         _check_private(request)
     return unfinished
+
+
+@contextmanager
+def rows_at_hand(request: ReleaseRequest, unfinished: Note | None) -> Iterator[ReleaseRequest]:
+    """Read a database into the private folder, once for a run and for those that resume it."""
+    query, rows, fresh = request.file.query, request.private.resolve() / ROWS, is_fresh(request.private)
+    if request.to_table and query is None:
+        raise InputError(f"{option('to_table', request.to_table)} is for check-ins that come from a database")
+    if query is None:
+        yield request
+        return
+    if request.to_table:
+        databases.check_target(query, request.to_table, request.force or unfinished is not None)
+    try:
+        if unfinished and rows.exists():
+            source = request.file.stored_at(rows)
+        else:
+            make_private_folder(request.private)
+            source = databases.stored(request.file, request.mapping, rows)
+        yield replace(request, file=source, database=query)
+    finally:
+        if not (request.private / UNFINISHED / RUN).exists():  # nothing can be resumed
+            rows.unlink(missing_ok=True)
+            if fresh and request.private.is_dir() and not any(request.private.iterdir()):
+                request.private.rmdir()
+
+
+def is_fresh(private: Path) -> bool:
+    """Return whether a private folder holds no earlier run."""
+    return not private.exists() or all(path.name == ROWS for path in private.iterdir())
 
 
 def begin_or_resume(request: ReleaseRequest, sha256: bytes, unfinished: Note | None, say: Say) -> Run:
@@ -228,6 +263,7 @@ def _asked(request: ReleaseRequest) -> dict[str, str]:
         "keep_metadata": "on" if request.keep_metadata else "", "taxonomy": groups,
         "map": shlex.join(f"{field}={column}" for field, column in sorted(request.mapping.items())),
         "series": str(request.series.resolve()) if request.series else "", "purpose": request.purpose,
+        "to_table": request.to_table, **(request.database.stated if request.database else {}),
     }  # fmt: skip
 
 
@@ -256,6 +292,13 @@ def staging_folder(run: Run, release: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder if place == run.folder else place, ignore_errors=True)
+
+
+def table_beside(data: Path, request: ReleaseRequest) -> AbstractContextManager[None]:
+    """Write the rows of a release to a table, too, if that is asked for: there when the block ends without an error."""
+    if not (request.to_table and request.database):
+        return nullcontext()
+    return databases.table_written(request.database, request.to_table, data, request.force or request.resume)
 
 
 def publish_folder(staging: Path, release: Path, replace: bool) -> None:

@@ -39,9 +39,9 @@ def data_name(file: CheckinFile) -> str:
     """Return the name of the data file. A file with a table of venues keeps its own, because tools go by the names."""
     if file.all_rows.parts:
         return "checkins"
-    if file.venues is None or file.path == STDIN or file.source.in_memory:
+    if file.venues is None or file.source.path == STDIN or file.source.in_memory:
         return f"checkins{ending(file.source, file.kind)}"
-    name, other = _plain(file.path), _plain(file.venues.path)
+    name, other = _plain(file.source.path), _plain(file.venues.path)
     for one in (name, other):
         if one in (MANIFEST, SIGNATURE, *PAGES) or not one.isprintable():
             raise InputError(f"a release cannot hold a data file named {one!r}; rename it")

@@ -1,0 +1,311 @@
+"""Tables of databases: read as Arrow batches in one transaction, and releases written back in one.
+
+PostgreSQL and SQLite are read through ADBC, DuckDB through its own Arrow reader, which has the same shape. What is read
+becomes Parquet, in memory or in a private file, and is released like any Parquet file.
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ghostpoi.data.checkins import DATE
+from ghostpoi.errors import ConnectionLost, InputError
+from ghostpoi.extras import installing
+from ghostpoi.files import replacing
+from ghostpoi.formats.fields import find_columns
+from ghostpoi.formats.query import URL, Query, database_of, quoted, shown_place
+from ghostpoi.formats.source import Source
+from ghostpoi.options import option
+
+if TYPE_CHECKING:  # pyarrow is slow to import
+    import pyarrow as pa
+
+GROUP = 1 << 18  # rows of a row group of what is read, which bounds the memory
+BATCH = 1 << 16  # rows of a record batch
+SORTING = "256MB"  # of the server's memory, to order the rows
+TIES = (DATE, "time", "user")  # the fields by which rows are ordered, if nothing is said: no venue is among them
+LISTED = 10  # tables that a message names
+GEOMETRY = ("geometry", "geography")  # types of PostGIS
+ROWS = "rows.parquet"  # the rows of a database, in a private folder
+STAGED = "ghostpoi_released"  # a temporary table or view
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How to speak to a kind of database."""
+
+    open: Callable[[str, bool], Any]  # a connection to a place, to read only or to write
+    begin: tuple[str, ...]  # a transaction that sees one state of the database and changes nothing
+    tables: str  # lists the names of tables
+    writes: tuple[str, ...] = ()  # begins a transaction that writes, if the driver does not
+    types: str = ""  # lists the columns of a table, and their types where text must be converted to them
+    exact: frozenset[str] = frozenset()  # the types that Arrow holds as they are; empty: see `_is_plain`
+
+
+def _postgresql(place: str, read_only: bool) -> Any:
+    from adbc_driver_postgresql import dbapi
+
+    return dbapi.connect(place)
+
+
+def _sqlite(place: str, read_only: bool) -> Any:
+    from adbc_driver_sqlite import dbapi
+
+    return dbapi.connect(f"{Path(place).absolute().as_uri()}?mode={'ro' if read_only else 'rw'}")
+
+
+def _duckdb(place: str, read_only: bool) -> Any:
+    import duckdb
+
+    return duckdb.connect(place, read_only=read_only)
+
+
+ENGINES = {
+    "postgresql": Engine(
+        _postgresql,
+        # Parallel and shared scans return rows that tie in an order that varies.
+        ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY", "SET LOCAL synchronize_seqscans = off",
+         "SET LOCAL max_parallel_workers_per_gather = 0", f"SET LOCAL work_mem = '{SORTING}'"),
+        "SELECT CASE table_schema WHEN 'public' THEN '' ELSE table_schema || '.' END || table_name "
+        "FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1",
+        types="SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute "
+        "WHERE attrelid = {table}::regclass AND attnum > 0 AND NOT attisdropped",
+        exact=frozenset({"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "timestamp",
+                         "timestamptz", "date", "time"}),
+    ),
+    "sqlite": Engine(
+        _sqlite, ("PRAGMA query_only = 1",),
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name",
+    ),
+    "duckdb": Engine(
+        _duckdb, ("BEGIN TRANSACTION",), "SELECT table_name FROM information_schema.tables ORDER BY 1",
+        writes=("BEGIN TRANSACTION",),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Session:
+    """An open transaction. Its errors are sentences without passwords and values."""
+
+    query: Query
+    engine: Engine
+    connection: Any
+    cursor: Any  # the only one: a reader ends with its cursor
+
+    def read(self, sql: str) -> Any:
+        """Run a query and return a reader of its record batches."""
+        with speaking(self.query):
+            if self.engine.open is _duckdb:
+                return self.cursor.sql(sql).to_arrow_reader(BATCH)
+            if self.engine.open is _sqlite:  # the types of columns follow from the first batch
+                self.cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH)})
+            self.cursor.execute(sql)
+            return self.cursor.fetch_record_batch()
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a short answer."""
+        found = self.read(sql)
+        with speaking(self.query):
+            return [tuple(row.values()) for row in found.read_all().to_pylist()]
+
+    def do(self, sql: str) -> None:
+        """Run a statement that returns nothing."""
+        with speaking(self.query):
+            self.cursor.execute(sql)
+
+    def schema(self) -> "pa.Schema":
+        """Return the columns of what is asked for; refuse a table that is not there."""
+        names = [] if self.query.sql else [str(name) for (name,) in self.rows(self.engine.tables)]
+        if names and self.query.table not in (*names, *(f"public.{name}" for name in names)):
+            raise InputError(
+                f"{shown_place(self.query.place)} has no table {self.query.table}; its tables are "
+                f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
+            )
+        return self.read(f"SELECT * FROM {self.query.relation} LIMIT 0").schema
+
+    def selected(self, field: "pa.Field") -> str:
+        """Return what selects a column: geometry and other types that Arrow or Parquet lack as text."""
+        import pyarrow as pa
+
+        name, kind = quoted(field.name, whole=True), (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+        if kind in GEOMETRY:
+            return f"ST_AsEWKT({name}) AS {name}"
+        plain = kind in self.engine.exact if kind else any(is_kind(field.type) for is_kind in _plain(pa.types))
+        return name if plain else f"CAST({name} AS VARCHAR) AS {name}"
+
+    def write(self, name: str, path: Path, replace_it: bool) -> None:
+        """Create a table with the types of the columns that were read, and fill it with the rows of a Parquet file."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            listed = ", ".join(quoted(column, whole=True) for column in schema.names)
+            if replace_it:
+                self.do(f"DROP TABLE IF EXISTS {quoted(name)}")
+            self.do(f"CREATE TABLE {quoted(name)} AS SELECT {listed} FROM {self.query.relation} WHERE 1 = 0")
+            rows = pa.RecordBatchReader.from_batches(schema, file.iter_batches(BATCH))
+            with speaking(self.query):
+                if self.engine.open is _duckdb:
+                    self.cursor.register(STAGED, rows)
+                else:
+                    self.cursor.adbc_ingest(STAGED, rows, mode="create", temporary=True)
+            table = "'" + quoted(name).replace("'", "''") + "'"
+            types = dict(self.rows(self.engine.types.format(table=table))) if self.engine.types else {}
+            values = (quoted(column, whole=True) for column in schema.names)
+            cast = [f"CAST({one} AS {types[c]})" if types else one for one, c in zip(values, schema.names, strict=True)]
+            self.do(f"INSERT INTO {quoted(name)} ({listed}) SELECT {', '.join(cast)} FROM {STAGED}")
+
+    def has(self, name: str) -> bool:
+        names = [str(found) for (found,) in self.rows(self.engine.tables)]
+        return name.removeprefix("public.") in names
+
+
+def _plain(types: Any) -> tuple[Callable[[Any], bool], ...]:
+    return (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_large_string,
+            types.is_timestamp, types.is_date, types.is_time, types.is_decimal, types.is_null)  # fmt: skip
+
+
+@contextmanager
+def session(query: Query, read_only: bool = True) -> Iterator[Session]:
+    """Open a database and begin a transaction, which is rolled back unless it is committed."""
+    engine = ENGINES[database_of(query.place)]
+    try:
+        with speaking(query):
+            connection = engine.open(query.place, read_only)
+    except ImportError:
+        raise InputError(
+            f"{shown_place(query.place)} is a database; install what reads it with {installing('databases')}"
+        ) from None
+    found = Session(query, engine, connection, connection.cursor())
+    try:
+        for statement in engine.begin if read_only else engine.writes:
+            found.do(statement)
+        yield found
+    finally:
+        for opened in (found.cursor, connection):
+            with suppress(Exception):  # the connection may be lost
+                opened.close()
+
+
+@contextmanager
+def speaking(query: Query) -> Iterator[None]:
+    """Say in one sentence what a database refused. Its own words may quote values, so few of them are repeated."""
+    try:
+        yield
+    except (InputError, ImportError, MemoryError):
+        raise
+    except Exception as e:
+        raise _refusal(query, e) from None
+
+
+REFUSALS = (  # what a message has, what to say; the first that fits counts
+    ("password|no pg_hba|role .* does not exist|authenticat",
+     "{place} refuses this user or password; correct the URL, or set PGPASSWORD or ~/.pgpass"),
+    ("database .* does not exist", "{place} has no such database; correct the URL"),
+    ("Failed to connect|failed to open", "{place} cannot be reached; check the address, and that it is running"),
+    ("locked|set lock|different configuration", "{place} is locked by another process; wait until that has finished"),
+    ("permission denied", "{query} may not be used by this user; ask for the right to it, or use another table"),
+    ("already exists", "{query}: the table to write exists already; name another, or replace it with {force}"),
+    ("[Nn]o such|does not exist|not found|syntax error|Parser Error|Binder Error",
+     "{query} cannot be read, because a name or the syntax is wrong; correct {asked}"),
+)  # fmt: skip
+LOST = re.compile("server closed|connection|terminat|no connection", re.IGNORECASE)
+
+
+def _refusal(query: Query, error: Exception) -> InputError:
+    text, place = str(error), shown_place(query.place)
+    asked = option("query") if query.sql else option("table", query.table)
+    for pattern, sentence in REFUSALS:
+        if re.search(pattern, text):
+            return InputError(sentence.format(place=place, query=query, asked=asked, force=option("force")))
+    if LOST.search(text) and URL.match(query.place):
+        return ConnectionLost(f"the connection to {place} was lost; check the server, then try again")
+    state = getattr(error, "sqlstate", None) or type(error).__name__  # the message may quote values
+    return InputError(f"{query}: the database failed ({state}); correct {asked}, or look into its log")
+
+
+def fetch(source: Source, mapping: Mapping[str, str], out: BinaryIO) -> None:
+    """Write the rows of a database as Parquet, in the order asked for, in row groups that bound the memory."""
+    import pyarrow as pa
+
+    from ghostpoi.formats.parquet import write_tables
+
+    assert source.query is not None
+    with session(source.query) as database:
+        schema = database.schema()
+        order = source.query.order_by or _by_time(source, schema.names, mapping)
+        if strange := [name for name in order if name not in schema.names]:
+            raise InputError(
+                f"{option('order_by', ','.join(order))}: {source} has no column {strange[0]!r}; its columns are "
+                f"{', '.join(schema.names)}"
+            )
+        columns = ", ".join(database.selected(schema.field(name)) for name in schema.names)
+        by = ", ".join(f"asked.{quoted(name, whole=True)}" for name in order)
+        batches = database.read(f"SELECT {columns} FROM {source.query.relation} ORDER BY {by}")
+        plain = pa.schema([(field.name, _in_utc(field.type)) for field in batches.schema])
+        tables = (pa.Table.from_batches([batch], batches.schema).cast(plain) for batch in _each(database, batches))
+        write_tables(tables, plain, out, GROUP)
+
+
+def _in_utc(kind: "pa.DataType") -> "pa.DataType":
+    """Return the type of a column. DuckDB gives instants the zone of this machine, which is nobody's business."""
+    import pyarrow as pa
+
+    return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
+
+
+def _each(database: Session, batches: Any) -> "Iterator[pa.RecordBatch]":
+    """Yield record batches; say in one sentence why there are no more."""
+    while True:
+        with speaking(database.query):
+            try:
+                batch = batches.read_next_batch()
+            except StopIteration:
+                return
+        yield batch
+
+
+def _by_time(source: Source, columns: Sequence[str], mapping: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns of the date, the time and the user: no column of the venue, whose order would reveal it."""
+    found = find_columns(source, columns, dict(mapping))
+    return tuple(found[field] for field in TIES if field in found)
+
+
+def in_memory(source: Source, mapping: Mapping[str, str]) -> Source:
+    """Return the rows of a database as Parquet in memory."""
+    fetch(source, mapping, out := io.BytesIO())
+    return replace(source, content=out.getvalue(), suffix=".parquet", query=None)
+
+
+def stored(source: Source, mapping: Mapping[str, str], path: Path) -> Source:
+    """Return the rows of a database as a Parquet file of its owner alone."""
+    with replacing(path, mode=0o600) as out:
+        fetch(source, mapping, out)
+    return source.stored_at(path)
+
+
+def check_target(query: Query, name: str, replaces: bool) -> None:
+    """Refuse a table to write to that is the one that is read or, unless it is to be replaced, that is there."""
+    if name.removeprefix("public.") == query.table.removeprefix("public."):
+        raise InputError(f"{option('to_table', name)} is the table that is read; name another")
+    with session(query) as database:
+        if not replaces and database.has(name):
+            raise InputError(
+                f"{option('to_table', name)} exists already; name another, or replace it with {option('force')}"
+            )
+
+
+@contextmanager
+def table_written(query: Query, name: str, path: Path, replaces: bool) -> Iterator[None]:
+    """Write the rows of a Parquet file to a table. Others see it only when the block has ended without an error."""
+    with session(query, read_only=False) as database:
+        database.write(name, path, replaces)
+        yield
+        with speaking(query):
+            (database.cursor if database.engine.open is _duckdb else database.connection).commit()
