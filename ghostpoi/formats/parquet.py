@@ -270,8 +270,9 @@ class ParquetRows(Rows):
         return pa.Table.from_arrays(parts, schema=self.schema)
 
 
-def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: BinaryIO, size: int = GROUP) -> None:
-    """Write tables one after the other, in groups of this size. How rows are divided into tables changes no byte."""
+def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: BinaryIO, size: int = 0) -> None:
+    """Write tables one after the other, in groups of `size` rows. How rows are divided into tables changes no byte."""
+    size = size or GROUP
     with pq.ParquetWriter(out, schema) as writer:
         waiting = schema.empty_table()
         for table in tables:

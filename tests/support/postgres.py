@@ -27,11 +27,11 @@ class Server:
         secret = f":{password}" if password else ""
         return f"postgresql://{USER}{secret}@127.0.0.1:{self.port}/{database}"
 
-    def execute(self, *statements: str) -> None:
+    def execute(self, *statements: str, database: str = "city") -> None:
         """Run statements as the publisher, each in a transaction of its own."""
         import adbc_driver_postgresql.dbapi as dbapi
 
-        with dbapi.connect(self.url(), autocommit=True) as connection, connection.cursor() as cursor:
+        with dbapi.connect(self.url(database=database), autocommit=True) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
@@ -62,10 +62,7 @@ def server() -> Iterator[Server]:
         _run("initdb", "-D", data, "-U", USER, "-A", "scram-sha-256", f"--pwfile={secret}", "-E", "UTF8", "-N")
         _run("pg_ctl", "start", "-w", "-D", data, "-o", options, "-l", str(folder / "log"))
         try:
-            import adbc_driver_postgresql.dbapi as dbapi
-
-            with dbapi.connect(found.url(database="postgres"), autocommit=True) as connection:
-                connection.cursor().execute("CREATE DATABASE city")
+            found.execute("CREATE DATABASE city", database="postgres")
             yield found
         finally:
             found.stop()

@@ -7,7 +7,7 @@ import typing
 import pytest
 
 import ghostpoi
-from ghostpoi.api.given import ReadingOptions
+from ghostpoi.api.given import IN_DATABASES, ReadingOptions
 from ghostpoi.formats import Reading
 from ghostpoi.options import declared, groups
 
@@ -38,7 +38,9 @@ def test_a_step_has_the_keywords_and_defaults_that_are_declared(step: str) -> No
 
 
 def test_the_options_of_reading_are_those_of_files() -> None:
-    assert set(typing.get_type_hints(ReadingOptions)) == {f.name for f in dataclasses.fields(Reading)} | {"max_size"}
+    assert set(typing.get_type_hints(ReadingOptions)) == (
+        {f.name for f in dataclasses.fields(Reading)} | {"max_size", *IN_DATABASES}
+    )
     assert set(typing.get_type_hints(ReadingOptions)) == set(groups()["reading options"])
 
 
