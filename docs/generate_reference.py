@@ -59,6 +59,9 @@ command | sections
 `protect`, `inspect` | all sections of this page; also [`regions`](../how-to/scale.md), with `--set` only
 `prepare` | `filters`, `candidates`, `speed`
 `audit` | `filters`, `candidates`, `speed`, `lm`, `lm_training`; for the victim `victim` and `training`
+
+Each of these commands, `choose`, `verify` and `report` also read the columns in `[columns]` of the file that `init`
+writes; `audit` reads `[limits]` and `[persons]`.
 """
 
 PLUGINS = """# Plug-ins

@@ -1,11 +1,20 @@
-"""A progress bar that estimates the time left. It is silent unless stdout is a terminal."""
+"""A progress bar that estimates the time left. It is silent unless stdout is a terminal.
 
+A program that runs a command can name a file in GHOSTPOI_PROGRESS, which then holds the progress as JSON.
+"""
+
+import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
+
+TO_FILE = "GHOSTPOI_PROGRESS"
+OFTEN = 0.3  # seconds between two states of the file
 
 Say = Callable[[str], None]  # prints one message
 Report = Callable[[str, float], None]  # label of the current work, units of work just finished
@@ -72,6 +81,9 @@ class Whole:
 @contextmanager
 def bar(total: float) -> Iterator[Report]:
     """Show a bar of `total` units; yield the function that moves it."""
+    if place := os.environ.get(TO_FILE):
+        yield _in_file(Path(place), total)
+        return
     if not sys.stdout.isatty():
         yield no_report
         return
@@ -95,3 +107,21 @@ def bar(total: float) -> Iterator[Report]:
             progress.update(task, description=label, advance=units)
 
         yield report
+
+
+def _in_file(place: Path, total: float) -> Report:
+    """Return the function that keeps a file up to date: the share that is done, the label and the time left."""
+    pace, written = Pace(total), -OFTEN
+
+    def report(label: str, units: float) -> None:
+        nonlocal written
+        now = time.monotonic()
+        pace.report(label, units, now)
+        if now - written < OFTEN:
+            return
+        written, share = now, min(1.0, pace.done / total)
+        new = place.with_name(f"{place.name}.new")
+        new.write_text(json.dumps({"share": share, "label": label, "left": pace.left(now)}), "utf-8")
+        os.replace(new, place)
+
+    return report

@@ -4,7 +4,10 @@
 """
 
 import difflib
+import json
+import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -225,6 +228,27 @@ def columns_of(path: Path | None) -> dict[str, str]:
     if not isinstance(found, dict) or not all(isinstance(column, str) for column in found.values()):
         raise InputError(f'{path}: [{COLUMNS}] holds lines such as poi = "venue_id"; correct it')
     return found
+
+
+OFF = re.compile(r"# (\w+) = (?:[^#]*?)(\s*#.*)?")  # a line that shows a default or an example
+
+
+def settings_file(name: str, given: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a commented settings file for a file of check-ins: what is given stands in it, the rest is off."""
+    blocks = Path(__file__).with_name("settings_file.toml").read_text("utf-8").strip().split("\n\n")
+    lines = [f"# For {''.join(c if c.isprintable() else '?' for c in name)}"]
+    for block in blocks:
+        found = re.match(r"\[(\w+)\]", block)
+        left = (
+            {key: json.dumps(value, ensure_ascii=False) for key, value in given.get(found[1], {}).items()}
+            if found
+            else {}
+        )
+        for line in block.splitlines():
+            off = OFF.fullmatch(line)
+            lines.append(f"{off[1]} = {left.pop(off[1])}{off[2] or ''}" if off and off[1] in left else line)
+        lines += [*(f"{key} = {value}" for key, value in left.items()), ""]
+    return "\n".join(lines)
 
 
 def _tables(path: Path) -> dict[str, Any]:

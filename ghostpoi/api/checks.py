@@ -104,8 +104,9 @@ class Verification:
 @step
 def verify(
     door: Door, release: ReleaseLike, *, against: Source | None = None, private: PathLike | None = None,
-    signed_by: str | None = None, map: Mapping[str, str] | None = None, engine: str | None = None, workers: int = 0,
-    scheduler: str = "", memory: str | None = None, **reading: Unpack[ReadingOptions],
+    signed_by: str | None = None, map: Mapping[str, str] | None = None, config: PathLike | None = None,
+    engine: str | None = None, workers: int = 0, scheduler: str = "", memory: str | None = None,
+    **reading: Unpack[ReadingOptions],
 ) -> Verification:  # fmt: skip
     """Check a release folder against its manifest and, with `against`, against the clean table.
 
@@ -121,7 +122,7 @@ def verify(
     at_scale, _, _ = divided(None, (), engine, workers, scheduler, memory)
     stated = source_of(folder if against is None else against, reading)
     clean = None if against is None else stated
-    given = (dict(map or {}), signed_by, optional(own), stated.limit, at_scale)
+    given = (mapped(map, config), signed_by, optional(own), stated.limit, at_scale)
     with door.bar(1.0) as report:
         found = check(folder, clean, *given, door.say, report)
     return Verification(tuple(replace(one, detail=door.text(one.detail)) for one in found))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import PathLike, ReadingOptions, optional, source_of
+from ghostpoi.api.given import PathLike, ReadingOptions, mapped, optional, source_of
 from ghostpoi.api.release import ReleaseLike, folder_of, private_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
@@ -37,8 +37,9 @@ class Report:
 def report(
     door: Door, release: ReleaseLike, *, output: PathLike | None = None, dpia: bool = False,
     compare: Sequence[ReleaseLike] = (), private: PathLike | None = None, with_clean: bool = False,
-    outlines: PathLike | None = None, map: Mapping[str, str] | None = None, audit: Sequence[PathLike] = (),
-    title: str = "", publisher: str = "", license: str = "", **reading: Unpack[ReadingOptions],
+    outlines: PathLike | None = None, map: Mapping[str, str] | None = None, config: PathLike | None = None,
+    audit: Sequence[PathLike] = (), title: str = "", publisher: str = "", license: str = "",
+    **reading: Unpack[ReadingOptions],
 ) -> Report:  # fmt: skip
     """Write an offline page to decide from: within your limits or not, what a release protects, and what it keeps.
 
@@ -66,7 +67,7 @@ def report(
         door.say(f"warning: the page about {folder} is drawn from all its rows, which must fit into memory")
     pages = write_pages(
         source, private=private_of(release, private) if with_clean else optional(private), with_clean=with_clean,
-        compare=tuple(folder_of(other) for other in compare), output=optional(output), mapping=dict(map or {}),
+        compare=tuple(folder_of(other) for other in compare), output=optional(output), mapping=mapped(map, config),
         audits=tuple(Path(path) for path in audit), about=about, outlines=optional(outlines),
     )  # fmt: skip
     if folder.is_dir() and not seal_of(folder).signer:

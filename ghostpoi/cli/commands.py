@@ -94,6 +94,7 @@ def init(file: Path, output: Path, force: bool, map: list[str] | None, **reading
     from ghostpoi import formats
     from ghostpoi.api.given import source_of
     from ghostpoi.files import replacing
+    from ghostpoi.settings import settings_file
 
     if output.exists() and not force:
         raise InputError(f"{output} exists; add {option('force')} to replace it, or choose another {option('output')}")
@@ -101,7 +102,7 @@ def init(file: Path, output: Path, force: bool, map: list[str] | None, **reading
         raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
     found = formats.read(source_of(file, given("init", reading)), mapping(map))
     with replacing(output) as out:
-        out.write(terminal.settings_file(file, found.mapping).encode())
+        out.write(settings_file(str(file), {"columns": found.mapping}).encode())
     say(f"wrote {output}; look at the columns, decide on the limits, then: ghostpoi choose {file} --config {output}")
 
 

@@ -194,13 +194,6 @@ def audit_plan(console: Console, release: Path, found: dict[str, Any]) -> None:
            models=", ".join(found["victims"]))  # fmt: skip
 
 
-def settings_file(file: Path, columns: Mapping[str, str]) -> str:
-    """Return the settings file that `init` writes, with the columns of each field."""
-    lines = "".join(f"{field} = {json.dumps(column, ensure_ascii=False)}\n" for field, column in columns.items())
-    pattern: str = _words()["files"]["settings"]
-    return pattern.replace("{file}", printable(file)).replace("{columns}", lines)
-
-
 def released(
     console: Console, release: Path, private: Path, key: str, file: Sequence[str], manifest: dict[str, Any]
 ) -> None:  # fmt: skip

@@ -1,14 +1,16 @@
 """The progress bar: the time left, and a real terminal."""
 
+import json
 import os
 import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from ghostpoi.progress import BEFORE, Pace, Whole, bar
+from ghostpoi.progress import BEFORE, TO_FILE, Pace, Whole, bar
 
 SCRIPT = f"""
 import time
@@ -73,3 +75,13 @@ def test_elsewhere_it_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
     with bar(3) as report:
         report("something", 2)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_file_holds_the_progress_for_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "progress.json"
+    monkeypatch.setenv(TO_FILE, str(place))
+    with bar(4) as report:
+        report("reading", 1)
+        assert json.loads(place.read_text()) == {"share": 0.25, "label": "reading", "left": "-:--:--"}
+        report("at once", 1)  # too soon after the last state to be written
+        assert json.loads(place.read_text())["label"] == "reading"

@@ -1,11 +1,12 @@
 """Settings: assignments, TOML files and error messages."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from ghostpoi.errors import InputError
-from ghostpoi.settings import CandidateSettings, FilterSettings, Settings, SpeedSettings, load, override
+from ghostpoi.settings import CandidateSettings, FilterSettings, Settings, SpeedSettings, load, override, settings_file
 
 
 def refused(assignment: str) -> str:
@@ -112,3 +113,12 @@ def test_an_absent_toml_file_is_named(tmp_path: Path) -> None:
         load(tmp_path / "none.toml", Settings())
     with pytest.raises(InputError, match="is a directory"):
         load(tmp_path, Settings())
+
+
+def test_what_is_given_stands_in_a_settings_file_and_the_rest_is_off() -> None:
+    given = {"columns": {"poi": 'a "b"'}, "limits": {"persons": 0.1}, "method": {"size": 64, "draw": "even"}}
+    text = settings_file("city\n.csv", given)
+    assert tomllib.loads(text) == given | {"identity": {}}
+    assert text.startswith("# For city?.csv\n")
+    assert "# reach_km = 40 " in text
+    assert "persons = 0.1             # share of people" in text

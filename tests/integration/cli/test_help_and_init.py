@@ -57,6 +57,11 @@ def test_init_writes_columns_that_other_commands_read(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     assert f"ghostpoi audit {odd} {tmp_path / 'release'} --report" in made.stdout.replace("\n", " ")
     assert "add --force" in sentence(called("init", odd, "-o", file, *named))
+    checked = called("verify", tmp_path / "release", "--against", odd, "--config", file)
+    assert checked.returncode == 0, checked.stdout
+    page = tmp_path / "page.html"
+    assert "no column looks like" in sentence(called("report", odd, "-o", page))
+    assert called("report", odd, "-o", page, "--config", file).returncode == 0
 
 
 def test_columns_of_a_settings_file_must_be_texts(tmp_path: Path) -> None:
