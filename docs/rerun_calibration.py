@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ghostpoi.attack.victims.base import STAGE, final_ranks, readable, victim_settings
-from ghostpoi.attack.victims.stacked_model import initial_transformer
+from ghostpoi.attack.victims.base import STAGE, victim_settings
 from ghostpoi.data.prepared import Prepared, load
 from ghostpoi.draw.methods.unlearnable import TsUeCalibrated
 from ghostpoi.draw.publication import publication
@@ -26,6 +25,7 @@ from ghostpoi.draw.table import publish
 from ghostpoi.draw.task import Task
 from ghostpoi.models import devices, fit
 from ghostpoi.models.training_windows import next_poi
+from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
 from ghostpoi.study.run import commit, hardware
@@ -59,17 +59,13 @@ def clean_epochs(data: Prepared, protocol: str, device: torch.device, seeds: int
     """Measure clean acc@1 on the test sessions after each epoch; return the epochs that come nearest to the paper."""
     model_settings, training = victim_settings(protocol)
     rows, longest = len(data.vocabulary), model_settings.max_positions
-    goal, _ = readable(next_poi(data.val, longest), rows)
-    exam, known = readable(next_poi(data.test, longest), rows)
-    pairs = next_poi(data.train, longest)
+    pairs, exam = (next_poi(part, longest) for part in (data.train, data.test))
     curves = []
     for number in range(FIRST_SEED, FIRST_SEED + seeds):
-        model, curve = initial_transformer(rows, model_settings, Seed(number)).to(device), list[float]()
-
-        def examine(epoch: int, loss: float, now: object, model: Any = model, curve: list[float] = curve) -> None:
-            curve.append(float((final_ranks(fit.ranks(model, exam), known) == 1).mean()))
-
-        fit.train(model, pairs, goal, replace(training, epochs=EPOCHS, patience=EPOCHS), Seed(number), STAGE, examine)
+        seed, curve = Seed(number), list[float]()
+        model = CausalTransformer(rows, model_settings, seed.torch_seed(*STAGE, "weights")).to(device)
+        for _ in fit.epochs(model, fit.adamw(model, training), pairs, training, seed, STAGE, range(EPOCHS)):
+            curve.append(float((fit.likeliest(model, exam, training.precision) == exam.target).mean()))
         curves.append(curve)
         say(f"clean acc@1 by epoch, seed {number}: {' '.join(f'{a:.4f}' for a in curve)}")
     mean = np.mean(curves, axis=0)

@@ -320,7 +320,7 @@ def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: 
     grid.report("training the trajectory LM", 0)
     settings, folder = TrajectoryLM(chosen.lm, chosen.lm_training), grid.cache.folder / "trajectory_lm"
 
-    def count(epoch: int, loss: float, accuracy: float | None) -> None:
+    def count(loss: float) -> None:
         grid.report("training the trajectory LM", LM_UNITS / settings.training.epochs)
 
     lm = load_or_train(folder, grid.train, grid.rows, settings, grid.device, say, count)

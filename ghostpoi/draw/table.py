@@ -150,7 +150,7 @@ def _trajectory_lm(
     data, rows, label = whole.data, len(whole.data.vocabulary), "training the trajectory LM"
     report(label, 0)
 
-    def progress(epoch: int, loss: float, validation: object) -> None:
+    def progress(loss: float) -> None:
         if not math.isfinite(loss):
             raise InputError(
                 f"the trajectory LM's training diverged; lower {option('set', 'lm_training.learning_rate=1e-3')}"

@@ -1,4 +1,4 @@
-"""Training of causal Transformers, and their accuracy with all POIs ranked.
+"""Training of causal Transformers, and their hidden states and likeliest POIs.
 
 An epoch depends only on the weights, the optimizer's state, the data and (seed, stage, epoch number). Training that
 stops after any epoch therefore resumes with identical results.
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ghostpoi.data.checkins import Longs
+from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.models import cuda_graphs
 from ghostpoi.models.devices import precise, seeded, trim_heap
 from ghostpoi.models.training_windows import Windows
@@ -19,7 +19,7 @@ from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import Precision, Training
 
-RANK_LOGITS, RANK_LOGITS_CUDA = 1 << 21, 1 << 27  # logits ranked at once: on a CPU, on CUDA
+LOGITS = (1 << 21, 1 << 27)  # held at once: on a CPU, on CUDA
 EVALUATION_WINDOWS = (512, 8192)  # windows read at once without gradients: on a CPU, on CUDA
 
 
@@ -90,21 +90,14 @@ def packed_epoch(
 
 
 @torch.no_grad()
-def ranks(model: CausalTransformer, windows: Windows, precision: Precision = "float32") -> Longs:
-    """Return the rank of every target among all POIs, 1 the best, (N,). A tie counts against the target."""
-    found = [(all_of >= all_of.gather(1, own)).sum(1) for all_of, own in logits(model, windows, precision)]
-    return torch.cat(found).cpu().numpy() if found else np.zeros(0, np.int64)
-
-
-@torch.no_grad()
-def logits(model: CausalTransformer, windows: Windows, precision: Precision) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the logits (M, P) of all POIs and the columns (M, 1) of the targets, some positions at a time."""
-    rows = max(1, (RANK_LOGITS if model.device.type == "cpu" else RANK_LOGITS_CUDA) // model.rows)
+def likeliest(model: CausalTransformer, windows: Windows, precision: Precision) -> Ints:
+    """Return the POI that the model holds likeliest at every position, (N,)."""
+    rows, found = max(1, LOGITS[model.device.type == "cuda"] // model.rows), []
     with precise(precision, model.device):
         columns = model.output[1:].t().contiguous()  # (d, P): row 0 is never an answer
-        for hidden, target in hidden_states(model, windows):
-            for part, own in zip(torch.split(hidden, rows), torch.split(target[:, None] - 1, rows), strict=True):
-                yield torch.mm(part, columns), own
+        for hidden, _ in hidden_states(model, windows):
+            found += [torch.mm(part, columns).argmax(1) + 1 for part in torch.split(hidden, rows)]
+    return torch.cat(found).cpu().numpy().astype(np.int32) if found else np.zeros(0, np.int32)
 
 
 @torch.no_grad()
@@ -116,40 +109,14 @@ def hidden_states(model: CausalTransformer, windows: Windows) -> Iterator[tuple[
         yield hidden.float(), _to(batch.target, model.device)
 
 
-def acc1(ranks: Longs) -> float:
-    """Return the share of targets that rank first. Rank 0, from a model that diverged to NaN, is wrong."""
-    return float((ranks == 1).mean()) if len(ranks) else 0.0
-
-
-EpochProgress = Callable[[int, float, float | None], None]  # number of the epoch from 0, mean loss, acc@1
-
-
 def train(
-    model: CausalTransformer, windows: Windows, validation: Windows | None, settings: Training,
-    seed: Seed, stage: tuple[object, ...], progress: EpochProgress | None = None,
-) -> float | None:  # fmt: skip
-    """Train in place. With validation, keep the weights of the epoch with the best acc@1 and return its acc@1."""
-    optimizer = adamw(model, settings)
-    best: float | None = None
-    kept: dict[str, Tensor] = {}
-    waited = 0
-    for number, loss in enumerate(epochs(model, optimizer, windows, settings, seed, stage, range(settings.epochs))):
-        now = None if validation is None else acc1(ranks(model, validation, settings.precision))
-        if progress:
-            progress(number, loss, now)
-        if now is None:
-            continue
-        if best is None or now > best:
-            best, waited = now, 0
-            kept = {name: weight.detach().clone() for name, weight in model.state_dict().items()}
-        else:
-            waited += 1
-            if settings.patience and waited >= settings.patience:
-                break
-    if kept:
-        model.load_state_dict(kept)
+    model: CausalTransformer, windows: Windows, settings: Training, seed: Seed, stage: tuple[object, ...],
+    progress: Callable[[float], None] = lambda loss: None,
+) -> None:  # fmt: skip
+    """Train in place. `progress` gets the mean loss of a position after every epoch."""
+    for loss in epochs(model, adamw(model, settings), windows, settings, seed, stage, range(settings.epochs)):
+        progress(loss)
     model.eval()
-    return best
 
 
 def _to(array: Longs, device: torch.device) -> Tensor:

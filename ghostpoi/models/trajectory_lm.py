@@ -19,7 +19,7 @@ from torch import Tensor
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.files import make_private_folder, replacing
-from ghostpoi.models.fit import EpochProgress, hidden_states, train
+from ghostpoi.models.fit import hidden_states, train
 from ghostpoi.models.prefix_cache import Prefix
 from ghostpoi.models.training_windows import Windows, from_start
 from ghostpoi.models.transformer import CausalTransformer
@@ -67,12 +67,12 @@ TRAJECTORY_LM_VERSION = 1  # raised whenever the same input gives other weights 
 
 def pretrain(
     sessions: Sessions, rows: int, settings: TrajectoryLM, seed: Seed,
-    device: torch.device | str = "cpu", progress: EpochProgress | None = None,
+    device: torch.device | str = "cpu", progress: Callable[[float], None] = lambda loss: None,
 ) -> CausalTransformer:  # fmt: skip
     """Train T_psi on clean sessions and freeze it. It predicts every position, the first from the start token."""
     model = CausalTransformer(rows, settings.model, seed.torch_seed("trajectory_lm", "weights")).to(device)
     windows = from_start(sessions, settings.model.max_positions)
-    train(model, windows, None, settings.training, seed, ("trajectory_lm",), progress)
+    train(model, windows, settings.training, seed, ("trajectory_lm",), progress)
     return model.requires_grad_(False)
 
 
@@ -112,7 +112,7 @@ def weights_key(model: CausalTransformer) -> str:
 
 def load_or_train(
     folder: Path, sessions: Sessions, rows: int, settings: TrajectoryLM, device: torch.device | str = "cpu",
-    say: Callable[[str], None] = lambda text: None, progress: EpochProgress | None = None,
+    say: Callable[[str], None] = lambda text: None, progress: Callable[[float], None] = lambda loss: None,
 ) -> CausalTransformer:  # fmt: skip
     """Load T_psi of these sessions from its file in `folder`. If the file is missing or bad, train and store it."""
     key, version = cache_key(sessions, rows, settings), str(TRAJECTORY_LM_VERSION)

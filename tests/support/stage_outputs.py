@@ -23,7 +23,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, predicted, purify
 from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Outside, Rule, leak
 from ghostpoi.attack.scorers import Sparse
-from ghostpoi.attack.victims import VICTIMS, base, stacked_training
+from ghostpoi.attack.victims import VICTIMS, base
 from ghostpoi.attack.victims.base import Exam, Job, Victim
 from ghostpoi.attack.victims.distances import DISTANCE_VERSION, RADII_KM, discs_of, guesses
 from ghostpoi.attack.victims.distances import floors as near_floors
@@ -218,11 +218,10 @@ def victim(name: str) -> Any:
     settings = [in_studies(*VICTIMS[name].settings(protocol)) for protocol in ("strong", "paper")]
     small: Victim = Transformer(MODEL, TRAINING) if name == "transformer" else VICTIMS[name]
     found = []
-    for stacked in ((), ("cpu",)):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(base, "victim_settings", lambda protocol: (MODEL, TRAINING))
-            patch.setattr(stacked_training, "STACKED_ON", stacked)
-            found += [(one.ranks, one.validation, one.epochs) for one in small.train(jobs, exam, "strong")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "victim_settings", lambda protocol: (MODEL, TRAINING))
+        for some in (jobs[:1], jobs[1:], jobs):
+            found += [(one.ranks, one.validation, one.epochs) for one in small.train(some, exam, "strong")]
     return settings, found
 
 

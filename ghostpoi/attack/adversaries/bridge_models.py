@@ -24,10 +24,10 @@ from ghostpoi.data.sessions import Sessions, spans
 from ghostpoi.draw.channel import Channel
 from ghostpoi.models import fit
 from ghostpoi.models.devices import precise, seeded
-from ghostpoi.models.training_windows import Windows, aligned
+from ghostpoi.models.training_windows import aligned
 from ghostpoi.models.transformer import Block, CausalTransformer, Packing
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Training
+from ghostpoi.settings import ModelSettings
 
 if TYPE_CHECKING:
     from ghostpoi.attack.adversaries.bridges import Bridge, PairedBridge
@@ -270,8 +270,7 @@ class Denoiser(nn.Module):
         """Return the likeliest x_0, its probability, and one drawn with a uniform number, (M,) each."""
         at_once = len(n)
         if options is None:
-            logits = fit.RANK_LOGITS if hidden.device.type == "cpu" else fit.RANK_LOGITS_CUDA
-            at_once = max(1, logits // self.chain.pois)
+            at_once = max(1, fit.LOGITS[hidden.device.type == "cuda"] // self.chain.pois)
         parts = zip(*(torch.split(t, at_once) for t in (hidden, now, end, n, uniform)), strict=True)
         found = [self.predict(h, x, e, k, options).guess(u) for h, x, e, k, u in parts]
         return [torch.cat(each) for each in zip(*found, strict=True)]
@@ -374,11 +373,11 @@ def answers(evidence: Evidence, bridge: "Bridge", seed: Seed, device: torch.devi
     model = CausalTransformer(evidence.rows, settings, seed.torch_seed("bridge", "weights")).to(device)
     released, clean = evidence.pairs()
     leaked = replace(evidence.released.take(evidence.leaked), poi=clean)
-    fit.train(model, aligned(released, leaked, settings.max_positions), None, bridge.training, seed, ("bridge",))
+    fit.train(model, aligned(released, leaked, settings.max_positions), bridge.training, seed, ("bridge",))
     rest = evidence.released.take(~evidence.leaked)
     found, read = [evidence.released.poi], rest.poi
     for _ in range(bridge.passes):
-        read = _argmax(model, aligned(read, rest, settings.max_positions), bridge.training)
+        read = fit.likeliest(model, aligned(read, rest, settings.max_positions), bridge.training.precision)
         found.append(evidence.released.poi.copy())
         found[-1][~evidence.positions] = read
     return found
@@ -388,10 +387,3 @@ def unchanged(evidence: Evidence, answers: list[Ints]) -> list[float]:
     """Return the share of positions that did not leak and are as released, for each of the answers."""
     at = ~evidence.positions
     return [float((a[at] == evidence.released.poi[at]).mean()) if at.any() else 1.0 for a in answers]
-
-
-@torch.no_grad()
-def _argmax(model: CausalTransformer, pairs: Windows, training: Training) -> Ints:
-    """Return the likeliest POI at every position, (N,)."""
-    found = [logits.argmax(1) + 1 for logits, _ in fit.logits(model, pairs, training.precision)]
-    return torch.cat(found).cpu().numpy().astype(np.int32) if found else np.zeros(0, np.int32)

@@ -96,10 +96,10 @@ def victim_settings(protocol: str) -> tuple[ModelSettings, Training]:
     raise InputError(f"there is no protocol {protocol!r}; protocols are strong, paper")
 
 
-def readable(pairs: P, rows: int, stand_in: int = 1) -> tuple[P, Bools]:
-    """Replace unknown POIs, inputs by 0 and targets by `stand_in`; return the pairs and the known targets, (N,)."""
+def readable(pairs: P, rows: int) -> tuple[P, Bools]:
+    """Replace unknown POIs, inputs by 0 and targets by 1; return the pairs and whether each target is known, (N,)."""
     known = [(a >= 1) & (a < rows) for a in (pairs.token, pairs.target)]
-    token, target = np.where(known[0], pairs.token, 0), np.where(known[1], pairs.target, stand_in)
+    token, target = np.where(known[0], pairs.token, 0), np.where(known[1], pairs.target, 1)
     return replace(pairs, token=token, target=target), known[1]
 
 

@@ -5,7 +5,6 @@ interpolated embeddings of both are added to the attention logits; or which POIs
 is a single gated unit, as in GRU4Rec, run step by step for many victims at once.
 """
 
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ghostpoi.attack.adversaries.distillation import after
-from ghostpoi.attack.victims import stacked_training
-from ghostpoi.attack.victims.base import STAGE, Exam, Job, Result, Victim, final_ranks, readable
-from ghostpoi.attack.victims.judge import guesser_of
+from ghostpoi.attack.victims.base import STAGE, Exam, Job, Victim
 from ghostpoi.attack.victims.stacked_model import (
     TIME,
     TOKEN,
@@ -28,14 +25,11 @@ from ghostpoi.attack.victims.stacked_model import (
     PackedRows,
     StackedModel,
     dropped,
-    initial_transformer,
     look_up,
 )
 from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.models import fit
-from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import Pad
 from ghostpoi.settings import ModelSettings, Training
 
@@ -58,44 +52,6 @@ class Transformer(StackedVictim):
     def settings(self, protocol: str) -> tuple[ModelSettings, Training]:
         model, training = Victim.settings(self, protocol)
         return self.model or model, self.training or training
-
-    def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
-        """Train one stack where that is faster; elsewhere `fit.train` trains the jobs one by one."""
-        if exam.device.type in stacked_training.STACKED_ON:
-            return super().train(jobs, exam, protocol)
-        settings = self.settings(protocol)
-        exam.check(jobs)
-        return [_train_alone(job, exam, *settings) for job in jobs]
-
-
-def _train_alone(job: Job, exam: Exam, settings: ModelSettings, training: Training) -> Result:
-    began = time.perf_counter()
-    model = initial_transformer(exam.rows, settings, job.seed).to(exam.device)
-    # fit.train cannot mark a target as wrong; the rarest training POI, which is never ranked first, stands in for it.
-    rarest = int(np.bincount(job.train.poi, minlength=exam.rows)[1:].argmin()) + 1
-    validation, _ = readable(next_poi(exam.validation, settings.max_positions), exam.rows, rarest)
-    test, known = readable(next_poi(exam.test, settings.max_positions), exam.rows)
-    ran = 0
-
-    def count(number: int, loss: float, now: float | None) -> None:
-        nonlocal ran
-        ran = number + 1
-        exam.progress(job.name, 1 / training.epochs)
-
-    pairs = next_poi(job.train, settings.max_positions)
-    best = fit.train(model, pairs, validation, training, job.seed, STAGE, count)
-    exam.progress(job.name, 1 - ran / max(1, training.epochs))
-    ranks, guesser = final_ranks(fit.ranks(model, test), known), guesser_of(exam, job.seed)
-    if guesser is not None:
-        for logits, _ in fit.logits(model, test, "float32"):
-            guesser.read(probabilities(logits))
-    distance = guesser.shares() if guesser else {}
-    return Result(job.name, ranks, best or 0.0, ran, time.perf_counter() - began, distance)
-
-
-def probabilities(logits: Tensor) -> Tensor:
-    """Return the probabilities of all POIs, with column 0, (n, P) -> (n, P+1)."""
-    return F.pad(logits.softmax(1), (1, 0))
 
 
 class UserModel(StackedModel):

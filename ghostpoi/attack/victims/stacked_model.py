@@ -17,7 +17,6 @@ from ghostpoi.models.cuda_graphs import fill_rows, row_width
 from ghostpoi.models.devices import precise
 from ghostpoi.models.training_windows import Windows
 from ghostpoi.models.transformer import CausalTransformer, Pad, Unpad, row_mask
-from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Precision
 
 TOKEN, USER, TIME = range(3)  # the parts of inputs, (3, M, N)
@@ -105,7 +104,8 @@ class StackedModel:
 
     def initial(self, jobs: Sequence[Job], exam: Exam) -> dict[str, Tensor]:
         """Return the weights that each victim starts from, named as in `CausalTransformer`; store other data."""
-        return dict(initial_transformer(self.rows, self.settings, jobs[0].seed).named_parameters())
+        seed = jobs[0].seed.torch_seed(*STAGE, "weights")
+        return dict(CausalTransformer(self.rows, self.settings, seed).named_parameters())
 
     @property
     def output(self) -> Tensor:
@@ -175,11 +175,6 @@ class StackedModel:
     def _norm(self, name: str, x: Tensor) -> Tensor:
         weight, bias = self.weights[name + ".weight"], self.weights[name + ".bias"]
         return torch.addcmul(bias[:, None], F.layer_norm(x, x.shape[2:]), weight[:, None])
-
-
-def initial_transformer(rows: int, model: ModelSettings, seed: Seed) -> CausalTransformer:
-    """Return the Transformer that every victim of this seed starts from."""
-    return CausalTransformer(rows, model, seed.torch_seed(*STAGE, "weights"))
 
 
 def look_up(table: Tensor, index: Tensor) -> Tensor:

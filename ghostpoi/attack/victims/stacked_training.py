@@ -1,4 +1,4 @@
-"""Training many victims of one shape at once, each as `fit.train` would train it alone.
+"""Training many victims of one shape at once, each as it would be trained alone.
 
 They share a seed and session lengths, and therefore batches and dropout. AdamW works weight by weight, so one optimizer
 serves all; gradients are clipped and training is stopped victim by victim.
@@ -21,12 +21,11 @@ from ghostpoi.attack.victims.judge import guesser_of
 from ghostpoi.attack.victims.stacked_model import LOGITS_CUDA, PackedRows, StackedModel, pack
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.devices import seeded
+from ghostpoi.models.devices import seeded, trim_heap
 from ghostpoi.models.training_windows import Windows, next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
-STACKED_ON = ("cuda",)  # the devices where victims of one seed are trained as one stack; on a CPU that gains nothing
 MEMORY_SHARE = 0.7  # of the free GPU memory, for one stack
 COMPACT_BELOW = 0.8  # stopped victims leave the stack when fewer than this share of it still learn
 EVALUATION_TOKENS = (1 << 14, 1 << 19)  # tokens of all victims read at once without gradients: on a CPU, on CUDA
@@ -67,12 +66,12 @@ class StackedVictim(Victim):
         return replace(model, **own), training
 
     def train(self, jobs: Sequence[Job], exam: Exam, protocol: str) -> list[Result]:
-        """Train jobs with the same seed and session lengths as one stack where that is faster, else one by one."""
+        """Train jobs with the same seed and session lengths as one stack."""
         model, training = self.settings(protocol)
         exam.check(jobs)
         results: dict[int, Result] = {}
         with tf32(exam.device.type == "cuda"):
-            for group in groups(jobs) if exam.device.type in STACKED_ON else [[i] for i in range(len(jobs))]:
+            for group in groups(jobs):
                 for chunk in np.array_split(group, self._chunks([jobs[i] for i in group], exam, model, training)):
                     some = [jobs[i] for i in chunk]
                     stack = self.model_type(some, exam, model, training.precision)
@@ -151,6 +150,7 @@ def train(stack: StackedModel, jobs: Sequence[Job], exam: Exam, settings: Traini
                 if settings.clip:
                     clip([w.grad for w in stack.weights.values() if w.grad is not None], settings.clip)
                 optimizer.step()
+        trim_heap()
         right = ((examination.ranks(stack) == 1) & counts).sum(1)  # a model that diverged to NaN ranks none first
         if number + 1 < settings.epochs:  # while the device still works on this epoch
             batches = _batches(pairs[0], settings, seed, number + 1, device)
@@ -204,7 +204,7 @@ class Examination:
 
     @torch.no_grad()
     def ranks(self, stack: StackedModel) -> Tensor:
-        """Return the ranks of `fit.ranks` for every victim, (M, N)."""
+        """Return the rank of every target among all POIs for every victim, (M, N)."""
         found = [self.target.new_empty(len(stack), 0)]
         for rows in self.batches:
             hidden = stack.hidden(self.inputs[:, :, rows.index].expand(-1, len(stack), -1), rows)
