@@ -26,7 +26,7 @@ import ghostpoi
 from ghostpoi import formats
 from ghostpoi.audits.match import read_pair
 from ghostpoi.audits.measures import persons as measure
-from ghostpoi.audits.persons import Persons, PersonSettings, Scene, summary
+from ghostpoi.audits.persons import Again, Persons, PersonSettings, Scene, summary
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.draw.presets import PRESETS
 from ghostpoi.formats import Source
@@ -88,7 +88,7 @@ def measured(file: Path, preset: str, drop: list[str]) -> dict[str, float]:
 def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, float]:
     """Measure a release."""
     pair = read_pair(Source(file), Source(release), {})
-    scene, settings = Scene.of(pair, FilterSettings()), settings_of(manifest)
+    scene, settings = Scene.of(pair, FilterSettings(), Again()), settings_of(manifest)
     shown, known, division = scene.visits("release", control=False)
     drawn = measure.draws(known.person, MOST, DRAWS, KNOWN, np.random.default_rng(0))
     found: dict[str, float] = {}

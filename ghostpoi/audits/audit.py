@@ -35,7 +35,7 @@ from ghostpoi.audits.measures.accuracy import moves, rounded
 from ghostpoi.audits.measures.bound import CrowdVisits, bound
 from ghostpoi.audits.measures.gaps import strongest
 from ghostpoi.audits.measures.utility import utility_with_control
-from ghostpoi.audits.persons import Persons
+from ghostpoi.audits.persons import Again, Persons
 from ghostpoi.audits.persons import measured as measured_persons
 from ghostpoi.audits.request import (
     LM_UNITS,
@@ -224,14 +224,14 @@ def measured(
         kept_columns=tuple(pair.kept),
         naturalness=_naturalness(chosen, data, grid, say) if request.naturalness else None,
         bound=_bound(pair, data, grid),
-        persons=_persons(chosen, pair, report) if request.persons else None,
+        persons=_persons(request, chosen, pair, cache, report) if request.persons else None,
         sample=data.sample,
     )
 
 
-def _persons(chosen: AuditSettings, pair: TablePair, report: Report) -> Persons | None:
+def _persons(request: Attacks, chosen: AuditSettings, pair: TablePair, cache: Cache, report: Report) -> Persons | None:
     report("looking for persons", 0)
-    found = measured_persons(pair, chosen.filters, chosen.persons)
+    found = measured_persons(pair, chosen.filters, chosen.persons, Again(request.device, cache))
     report("looking for persons", PERSON_UNITS)
     return found
 

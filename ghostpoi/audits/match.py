@@ -59,7 +59,6 @@ class TablePair:
     kept: dict[str, pl.Series]  # (N,) each: the extra columns that vary and that the release shares with the file
     pseudonym: Longs | None = None  # (N,) of each row; None: a user has one id
     crowds: KeptCrowds | None = None  # of the series to which the release belongs
-    category_names: list[str] | None = None  # what each category of the clean table is called, ids included
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ def pair_of(
     kept = _unchanged(before.rows.take(rows), after) if len(rows) == len(released) else {}
     if clean.crossing is not None and len(rows) == len(released):
         released = replace(released, crossing=clean.crossing[rows])
-    pair = TablePair(clean, released, rows, manifest, kept, pseudonym, crowds, _category_names(before))
+    pair = TablePair(clean, released, rows, manifest, kept, pseudonym, crowds)
     _check_rows(file, release, pair)
     return pair
 
@@ -146,17 +145,6 @@ def _unchanged(clean: Rows, released: CheckinFile) -> dict[str, pl.Series]:
         for name, column in columns.items()
         if value_codes(column).max() > 0 and column.equals(clean.get_column(name))
     }
-
-
-def _category_names(file: CheckinFile) -> list[str]:
-    """Return the id of each category, followed by what columns named like a category hold in its first row."""
-    table, names = file.table, [str(one) for one in file.table.category_ids]
-    first = np.unique(table.category, return_index=True)[1]
-    for column in file.rows.columns:
-        if "cat" in column.lower() and column not in file.mapping.values():
-            texts = map(str, file.rows.get_column(column).gather(first).to_list())
-            names = [f"{name} {text}" for name, text in zip(names, texts, strict=True)]
-    return names
 
 
 def align(pair: TablePair, filters: FilterSettings, window: int = 0) -> AlignedSessions:

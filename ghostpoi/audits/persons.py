@@ -5,29 +5,34 @@ the same public settings and a seed of the audit. What an outsider finds out abo
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
+from ghostpoi.audits.cache import Cache, Record
 from ghostpoi.audits.match import TablePair, joint_venues, publisher_of
 from ghostpoi.audits.measures import persons as measure
 from ghostpoi.audits.measures.accuracy import step
 from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
 from ghostpoi.data import pseudonyms
-from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs, Venues, renumber
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues, renumber
 from ghostpoi.data.geo import DEGREE_KM, haversine_km, unit_sphere
-from ghostpoi.draw.methods import AnyMethod
+from ghostpoi.data.keys import key_of
+from ghostpoi.data.places import called, is_hidden
 from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.draw.publication import Publication
-from ghostpoi.draw.table import protect_table
+from ghostpoi.draw.table import DRAW_VERSION, protect_table
 from ghostpoi.draw.walks import number_of_set
 from ghostpoi.draw.whole_table import WholeTable, prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.release.manifest import settings_of
-from ghostpoi.settings import FilterSettings, Section, setting
+from ghostpoi.settings import FilterSettings, HideSettings, Section, setting
+
+if TYPE_CHECKING:
+    import torch
 
 HELD_OUT = 0.1  # of the people
 FEWEST = 20  # people: of fewer, nothing is measured or published
@@ -38,7 +43,7 @@ TWIN_POINTS = 4  # known check-ins by which a person who is held out is looked f
 WIDE = 0.95  # of the displacements, where places are squares
 NEAR_KM = 1.0
 WEEK_S = 7 * 86_400
-AGAIN, LEFT_OUT = "protected again without them", "the release without their rows"
+AGAIN = "protected again without them"
 RELEASE, CLEAN = SIDES = ("release", "clean")
 CONTROLS = {RELEASE: "control", CLEAN: "clean_control"}
 ANYBODY = "anybody"  # the share of all people who make such visits, which needs no release
@@ -50,7 +55,7 @@ TOPICS = ("health", "worship", "nightlife", "other")
 class PersonSettings(Section):
     """The categories that audits of persons look for: words in their names, separated by commas."""
 
-    home: str = setting("home (private), residential, housing, apartment, condo, dwelling", "categories of homes")
+    home: str = setting("", "categories of homes in addition to those that hide.homes knows")
     health: str = setting(
         "hospital, doctor, dentist, clinic, medical, emergency room, pharmacy, rehab, mental health, maternity",
         "sensitive categories: health",
@@ -65,11 +70,13 @@ class PersonSettings(Section):
     )
     other: str = setting("", "further sensitive categories")
 
-    def marks(self, topic: str, names: Sequence[str]) -> Bools:
-        """Mark the category names, (C,), that one of the words of a topic occurs in."""
+    def marks(self, topic: str, called: Sequence[Iterable[str]]) -> Bools:
+        """Mark the categories, (C,), with a word of a topic in their id or name; for `home`, all kinds of homes."""
         words = [re.escape(word.strip().lower()) for word in getattr(self, topic).split(",") if word.strip()]
         pattern = re.compile(rf"(?<!\w)({'|'.join(words)})(s|es)?(?!\w)") if words else None
-        return np.array([bool(pattern and pattern.search(name.lower())) for name in names], bool)
+        homes = HideSettings(homes=topic == "home")
+        found = (is_hidden(one, homes) or (pattern and pattern.search(" ".join(one).lower())) for one in called)
+        return np.array([bool(one) for one in found], bool)
 
 
 @dataclass(frozen=True)
@@ -82,11 +89,36 @@ class Persons:
     rows: int
 
 
-def measured(pair: TablePair, filters: FilterSettings, chosen: PersonSettings) -> Persons | None:
+@dataclass(frozen=True)
+class Again:
+    """Protects the people who are not held out again: where models run, and the cache of what they drew."""
+
+    device: "torch.device | None" = None
+    cache: Cache | None = None
+
+    def drawn(self, whole: WholeTable, settings: Publication) -> Ints:
+        """Return the venue of each row of a table, (N,), under a seed of the audit."""
+
+        folder = None if self.cache is None else self.cache.folder / "trajectory_lm"
+
+        def draw() -> Record:
+            seed = Seed(Seed(0).derive("persons", "again"))
+            return Record({}, protect_table(whole, settings, seed, self.device, cache=folder).poi)
+
+        if self.cache is None or not settings.method.needs_torch:
+            return draw().poi
+        rows = (getattr(whole.table, name) for name in ("user", "venue", "category", "lat", "lon", "time"))
+        key = key_of("persons", DRAW_VERSION, settings.method.version, self.device, settings, *rows)
+        return self.cache.get("releases", key, draw).poi
+
+
+def measured(
+    pair: TablePair, filters: FilterSettings, chosen: PersonSettings, again: Again | None = None
+) -> Persons | None:
     """Measure what a release says about people; None if it has too few of them."""
     if len(np.unique(pair.clean.user[pair.clean_row])) < FEWEST:
         return None
-    scene = Scene.of(pair, filters)
+    scene = Scene.of(pair, filters, again or Again())
     found = dict[tuple[str, ...], Floats]()
     for side in SIDES:
         for name, counts in scene.measures(side, chosen, found):
@@ -200,7 +232,7 @@ class Scene:
     released: Longs
     venues: Venues
     division: Division
-    names: Sequence[str]  # of categories
+    called: Sequence[tuple[str, str]]  # the id and name of each category
     session: Longs
     later: Bools
     least_session: int
@@ -211,7 +243,7 @@ class Scene:
     in_crowds: bool
 
     @staticmethod
-    def of(pair: TablePair, filters: FilterSettings) -> "Scene":
+    def of(pair: TablePair, filters: FilterSettings, again: Again) -> "Scene":
         """Match the rows, hold people out, and protect the others again."""
         clean, released, venues = joint_venues(pair)
         raw = pair.clean.user[pair.clean_row]
@@ -233,14 +265,14 @@ class Scene:
         changing = settings is not None and settings.identity.pseudonyms in pseudonyms.CHANGING
         cut = pseudonyms.of_rows(pair.clean, "session", filters.session_gap_s)[pair.clean_row]
         session = np.unique(unit if changing else cut, return_inverse=True)[1]
-        shown, control_division, control = released, division, LEFT_OUT if publisher is not None else None
-        if settings is not None and publisher is not None and _can_repeat(pair, publisher):
+        shown, control_division, control = released, division, None
+        if settings is not None and publisher is not None:
             control = AGAIN
-            shown, control_division = _protected_again(pair, settings, held[person], division, venues, in_crowds)
+            shown, control_division = _protected_again(pair, settings, held[person], division, venues, again)
         return Scene(
             person=person, unit=unit.astype(np.int64), time=_without_weeks(time, settings), shown_time=time,
             clean_time=own, clean=clean,
-            released=released, venues=venues, division=division, names=_names(pair), session=session,
+            released=released, venues=venues, division=division, called=_called(pair), session=session,
             later=measure.later(person, session, own), least_session=filters.min_session_length, held=held, again=shown,
             control_division=control_division, control=control, in_crowds=in_crowds,
         )  # fmt: skip
@@ -328,7 +360,7 @@ class Scene:
         self, end: str, shown: Visits, division: Division, chosen: PersonSettings, twin: Longs | None
     ) -> Iterator[tuple[tuple[str, ...], Floats]]:
         """Yield the tallies of homes that are found; `twin`: who stands in for each person who is held out."""
-        named = np.append(False, chosen.marks("home", self.names))[self.venues.category + 1]
+        named = np.append(False, chosen.marks("home", self.called))[self.venues.category + 1]
         true, often = self._true_homes(named)
         eligible = named if named.any() else np.append(False, np.ones(len(named) - 1, bool))
         at_home = shown if named.any() else shown.take(measure.night(shown.time))
@@ -355,7 +387,7 @@ class Scene:
         self, end: str, shown: Visits, chosen: PersonSettings, twin: Longs | None
     ) -> Iterator[tuple[tuple[str, ...], Floats]]:
         for topic in TOPICS:
-            kind = np.append(False, chosen.marks(topic, self.names))[self.venues.category + 1]
+            kind = np.append(False, chosen.marks(topic, self.called))[self.venues.category + 1]
             truth = np.bincount(self.person, kind[self.clean], self.people) > 0
             among = ~self.held if twin is not None else np.ones(self.people, bool)
             if not truth[among].any():
@@ -377,40 +409,30 @@ def _without_weeks(time: Longs, settings: Publication | None) -> Longs:
     return time % WEEK_S if moved else time
 
 
-def _names(pair: TablePair) -> list[str]:
+def _called(pair: TablePair) -> list[tuple[str, str]]:
     """Return what each category is called, by its number in the release and the clean file together."""
-    known = list(pair.clean.category_ids if pair.category_names is None else pair.category_names)
     there = set(pair.clean.category_ids)
-    return [*map(str, known), *(str(one) for one in pair.released.category_ids if one not in there)]
-
-
-def _can_repeat(pair: TablePair, method: AnyMethod) -> bool:
-    """Whether the rest can be protected again: without models, and outside a series, which keeps its draws."""
-    return pair.crowds is None and not method.needs_torch
+    return [*called(pair.clean), *(one for one in called(pair.released) if one[0] not in there)]
 
 
 def _protected_again(
-    pair: TablePair, settings: Publication, out: Bools, division: Division, venues: Venues, in_crowds: bool
+    pair: TablePair, settings: Publication, out: Bools, division: Division, venues: Venues, again: Again
 ) -> tuple[Longs, Division]:
     """Return the venue that each row of the others gets, (N,), 0 for the held-out, and the places of that release."""
     rows, clean = pair.clean_row[~out], pair.clean
-    fields = dict[str, Any]()
-    for field in ("user", "venue", "category"):
-        raw, ids = getattr(clean, field)[rows], getattr(clean, f"{field}_ids")
-        fields[field], fields[f"{field}_ids"] = renumber(raw, np.unique(raw), ids[np.unique(raw)])
-    venue = fields["venue"] + 1
-    back = np.zeros(len(fields["venue_ids"]) + 1, np.int64)  # the number of each venue in the whole file
-    back[venue] = clean.venue[rows]
-    table: Checkins = replace(
-        clean, **fields | {"venue": venue.astype(np.int32), "venue_ids": np.append("", fields["venue_ids"])},
-        **{name: getattr(clean, name)[rows] for name in ("lat", "lon", "time")},
-        crossing=None if clean.crossing is None else clean.crossing[rows], places=None,
+    table = replace(
+        clean, **{name: getattr(clean, name)[rows] for name in ("user", "venue", "category", "lat", "lon", "time")},
+        crossing=None if clean.crossing is None else clean.crossing[rows],
     )  # fmt: skip
-    whole = prepare(table, settings, whole_file=False)
-    drawn = protect_table(whole, settings, Seed(Seed(0).derive("persons", "again")), None).poi
+    back, crowds = np.arange(len(clean.venue_ids)), pair.crowds
+    if crowds is None:
+        table, back = _without_unused(table)
+    else:  # a series keeps its crowds, whoever leaves
+        crowds = replace(crowds, repeated=np.zeros(len(rows), bool))
+    whole = prepare(table, settings, whole_file=False, crowds=crowds)
     shown = np.zeros(len(out), np.int64)
-    shown[~out] = back[drawn]
-    if not in_crowds:
+    shown[~out] = back[again.drawn(whole, settings)]
+    if crowds is not None or not isinstance(settings.method, CrowdDraw):
         return shown, division
     # Crowds of the others, in the numbers of the whole file; a venue that only the held-out visit joins the nearest.
     cell = np.zeros(len(venues.lat), np.int64)
@@ -420,3 +442,15 @@ def _protected_again(
         tree = scipy.spatial.cKDTree(unit_sphere(venues.lat[back[1:]], venues.lon[back[1:]]))
         cell[lacking] = cell[back[1:]][tree.query(unit_sphere(venues.lat[lacking], venues.lon[lacking]))[1]]
     return shown, replace(division, cell=cell)
+
+
+def _without_unused(table: Checkins) -> tuple[Checkins, Longs]:
+    """Return a table without the users, venues and categories that no row has; and what each venue was before."""
+    fields = dict[str, Any]()
+    for field in ("user", "venue", "category"):
+        raw, ids = getattr(table, field), getattr(table, f"{field}_ids")
+        fields[field], fields[f"{field}_ids"] = renumber(raw, np.unique(raw), ids[np.unique(raw)])
+    fields["venue"], fields["venue_ids"] = fields["venue"] + np.int32(1), np.append("", fields["venue_ids"])
+    back = np.zeros(len(fields["venue_ids"]), np.int64)
+    back[fields["venue"]] = table.venue
+    return replace(table, **fields, places=None), back

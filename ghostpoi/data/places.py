@@ -204,10 +204,14 @@ def is_hidden(called: Iterable[str], rule: HideSettings) -> bool:
     return bool(words & {_plain(text) for text in called})
 
 
+def called(table: Checkins) -> list[tuple[str, str]]:
+    """Return the id and the name of each category of a table, (C,); the name may be empty."""
+    return [(i, table.category_names.get(i, "")) for i in table.category_ids.tolist()]
+
+
 def hidden_categories(table: Checkins, rule: HideSettings) -> Bools:
     """Mark the categories of a table, (C,), whose venues are never released."""
-    ids = table.category_ids.tolist()
-    return np.array([is_hidden((i, table.category_names.get(i, "")), rule) for i in ids], bool)
+    return np.array([is_hidden(texts, rule) for texts in called(table)], bool)
 
 
 def hidden_venues(table: Checkins, rule: HideSettings) -> Bools:

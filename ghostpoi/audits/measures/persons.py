@@ -335,17 +335,13 @@ def most_frequent(visits: Visits, eligible: Bools, people: int) -> tuple[Longs, 
     return venue, often
 
 
-UNSEEN = 20
-
-
 def by_counts(visits: Visits, eligible: Bools, cell_of: Longs, people: int) -> Longs:
     """Return the eligible venue whose shown visits fit best the visits of a person to its crowd, (P,), 0 for none.
 
     A venue of m visits that all are hers adds m to what the person would do in the crowd by chance. A venue that is
-    never shown, such as a hidden home, may have `UNSEEN` visits: an outsider knows from a map that it is there.
+    never shown, such as a hidden home, has the number that fits best: an outsider knows from a map that it is there.
     """
     shown = np.bincount(visits.venue, minlength=len(eligible))
-    shown[eligible & (shown == 0)] = UNSEEN
     venues = np.flatnonzero(eligible)
     total = np.bincount(visits.cell, minlength=int(cell_of.max(initial=0)) + 1)
     cells = np.int64(len(total))
@@ -356,8 +352,9 @@ def by_counts(visits: Visits, eligible: Bools, cell_of: Longs, people: int) -> L
     venue = order[np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())]
     person, n = np.repeat(pair // cells, count), np.repeat(n, count)
     share = np.bincount(visits.person, minlength=people) / max(1, len(visits))
-    m = shown[venue]
+    m = shown[venue].astype(float)
     chance = np.maximum(total[cell_of[venue]] - m, 1) * share[person]
+    m = np.where(m > 0, m, np.maximum(n - chance, 0))
     score = n * np.log1p(m / chance) - m
     best, found = np.argsort(score, kind="stable"), np.zeros(people, np.int64)
     found[person[best]] = venue[best]

@@ -18,6 +18,9 @@ from ghostpoi.randomness import Seed
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
 FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", "--leak", "0.3", *SPLIT)
 
+TINY = "surrogate.dim=16 surrogate.heads=2 rounds.outer=1 rounds.inner=1".split()
+QUICK = [word for text in TINY for word in ("--set", text)]
+
 
 def audited(release: Path, *more: object, file: Path | None = None) -> dict[str, Any]:
     done = called("audit", file or city(), release, *FAST, "--adversaries", "none", "--json", *more)
@@ -112,3 +115,18 @@ def test_moved_weeks_and_coarse_times_leave_less_to_single_out() -> None:
         assert figures[0] > max(figures[1:]), known
     assert part["second"]["1"]["release"] == part["part"]["1"]["release"]
     assert moved["minute"]["1"]["release"] == moved["hour"]["1"]["release"]
+
+
+@pytest.mark.parametrize("way", ["series", "models"])
+def test_the_control_protects_again_with_the_crowds_of_a_series_and_with_models(way: str, tmp_path: Path) -> None:
+    more = ("--series", tmp_path / "series") if way == "series" else ("--method", "pgd", *QUICK)
+    done = called("protect", city(), "-o", tmp_path / "r", *more)
+    assert done.returncode == 0, done.stderr
+    words = ("--no-store", "--cache", tmp_path / "cache")
+    found = audited(tmp_path / "r", *words)["persons"]
+    assert found["control"] == AGAIN
+    four = found["unicity"]["hour_place"]["4"]
+    assert four["control"]["mean"] < four["release"]["mean"]
+    kept = [*(tmp_path / "cache" / "releases").iterdir()]
+    assert bool(kept) == (way == "models")  # which take long
+    assert audited(tmp_path / "r", *words)["persons"] == found
