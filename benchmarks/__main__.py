@@ -10,8 +10,8 @@ import typer
 
 from ghostpoi.cli.output import say, show
 from ghostpoi.errors import InputError
-from ghostpoi.extras import missing
 from ghostpoi.files import replacing
+from ghostpoi.plugins import missing
 
 if TYPE_CHECKING:
     from rich.console import Console

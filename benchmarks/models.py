@@ -23,13 +23,13 @@ from ghostpoi.draw.publication import Publication, publication
 from ghostpoi.draw.scoring import Options, Position
 from ghostpoi.draw.table import publish
 from ghostpoi.draw.task import Task
-from ghostpoi.formats.prepare import prepare_city, prepare_file
 from ghostpoi.models import fit, trajectory_lm
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, SpeedSettings, Training
+from ghostpoi.study import prepare_city, prepare_file
 
 NYC = "dataset_TSMC2014_NYC.txt.xz"
 CITIES = ((170, 500, 200), (1_700, 3_000, 200), (17_000, 20_000, 200))  # about 20,000, 200,000, 2 million check-ins

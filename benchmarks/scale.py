@@ -17,7 +17,7 @@ import polars as pl
 
 from benchmarks.measured import Cost, ghostpoi, measured
 from ghostpoi import __version__
-from ghostpoi.extras import need
+from ghostpoi.plugins import need
 
 ROWS_PER_CITY = 100_000
 ROWS_PER_USER = 70.4  # check-ins of a synthetic user in DAYS days

@@ -21,8 +21,8 @@ from ghostpoi.draw.methods.ghost import Ghost
 from ghostpoi.draw.scoring import Position
 from ghostpoi.draw.table import publish
 from ghostpoi.draw.task import Task
-from ghostpoi.formats.prepare import prepare_city
 from ghostpoi.randomness import Seed
+from ghostpoi.study import prepare_city
 from ghostpoi.study.day_map import CITY, typical_day
 from ghostpoi.study.figures import INK, METHODS, STYLE, save
 from ghostpoi.study.run import Releases

@@ -23,7 +23,6 @@ import torch
 from numpy.typing import NDArray
 
 from ghostpoi.audits.cache import Cache, Record
-from ghostpoi.data.keys import key_of
 from ghostpoi.data.prepared import Prepared, load
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.table import publish
@@ -34,7 +33,7 @@ from ghostpoi.models.trajectory_lm import cache_key, of_targets, weights_key
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import TrajectoryLM
+from ghostpoi.settings import TrajectoryLM, key_of
 from ghostpoi.study.cells import release_stages
 from ghostpoi.study.paper import section
 from ghostpoi.study.plan import Variant

@@ -28,7 +28,7 @@ from ghostpoi.audits.match import read_pair
 from ghostpoi.audits.measures import persons as measure
 from ghostpoi.audits.persons import Again, Persons, PersonSettings, Scene, summary
 from ghostpoi.data.checkins import Floats, Longs
-from ghostpoi.draw.presets import PRESETS
+from ghostpoi.draw.publication import PRESETS
 from ghostpoi.formats import Source
 from ghostpoi.release.manifest import settings_of
 from ghostpoi.release.times import coarse

@@ -14,7 +14,7 @@ from pathlib import Path
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-from ghostpoi.cli.demo import demo
+from ghostpoi.cli.study import demo
 from ghostpoi.reports.page import PAGE
 
 FIGURES = Path(__file__).parent / "figures"

@@ -11,7 +11,7 @@ import numpy as np
 from ghostpoi.attack.adversaries.hidden_markov import SHAPE, gap_bands, length_bands
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.formats.prepare import prepare_file
+from ghostpoi.study import prepare_file
 
 
 def counts(sessions: Sessions, vocabulary: Vocabulary) -> Longs:

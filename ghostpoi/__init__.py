@@ -14,16 +14,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
 if TYPE_CHECKING:
-    from ghostpoi.api.audits import Audit, Person, audit, person
+    from ghostpoi.api.audits import Audit, Choice, Person, audit, choose, person
     from ghostpoi.api.checks import Inspection, Verification, inspect, verify
-    from ghostpoi.api.choice import Choice, choose
     from ghostpoi.api.outputs import Export, Report, export, report, synth
     from ghostpoi.api.release import Release, protect
 else:
     MODULES = {
-        "audits": ("Audit", "Person", "audit", "person"),
+        "audits": ("Audit", "Choice", "Person", "audit", "choose", "person"),
         "checks": ("Inspection", "Verification", "inspect", "verify"),
-        "choice": ("Choice", "choose"),
         "outputs": ("Export", "Report", "export", "report", "synth"),
         "release": ("Release", "protect"),
     }

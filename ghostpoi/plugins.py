@@ -6,12 +6,15 @@ A package adds a method with these lines in its pyproject.toml:
     my-method = "my_package:MyMethod"
 
 Built-in plug-ins are named in the same way. Each is imported when it is asked for: a command needs few of them.
+Here is also which extra of the package installs an optional module, and what to say where it is missing.
 """
 
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ghostpoi.errors import InputError
@@ -78,3 +81,35 @@ def at_fault(error: BaseException) -> str | None:
         if getattr(sys.modules.get(entry.module), "__file__", None) in files:
             return entry.name
     return None
+
+
+MODULES = {
+    "torch": "models",
+    "safetensors": "models",
+    "matplotlib": "report",
+    "distributed": "dask",
+    "adbc_driver_postgresql": "databases",
+    "adbc_driver_sqlite": "databases",
+    "duckdb": "databases",
+}  # the rest is always installed
+
+
+def missing(module: str) -> str | None:
+    """Return the sentence for a module that cannot be imported; None if no extra installs it."""
+    module = module.partition(".")[0]
+    if module not in MODULES:
+        return None
+    return f"this needs {module}, which is not installed; install it with: {installing(MODULES[module])}"
+
+
+def installing(extra: str) -> str:
+    """Return the command that installs an extra: from the clone that ghostpoi runs in, if it does."""
+    clone = Path(__file__).resolve().parents[1]
+    return f"pip install '{clone if (clone / 'pyproject.toml').is_file() else 'ghostpoi'}[{extra}]'"
+
+
+def need(extra: str) -> None:
+    """Refuse to go on without an extra, before anything is written."""
+    for module in (name for name, of in MODULES.items() if of == extra):
+        if find_spec(module) is None:
+            raise InputError(str(missing(module)))

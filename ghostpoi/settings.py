@@ -4,13 +4,16 @@
 """
 
 import difflib
+import hashlib
 import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
+
+import numpy as np
 
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
@@ -310,3 +313,23 @@ def _check(f: Any, value: Any) -> None:
             bounds = [f"at least {low:g}" if low is not None else "", f"at most {high:g}" if high is not None else ""]
             limits = " and ".join(filter(None, bounds)) or "a number"
             raise InputError(f"{name} must be {limits}, not {value}")
+
+
+def key_of(*parts: object) -> str:
+    """Return a short hash of settings, arrays, plain values and dataclasses of these."""
+    digest = hashlib.sha256()
+
+    def feed(value: object) -> None:
+        if isinstance(value, np.ndarray):
+            digest.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
+        elif is_dataclass(value) and not isinstance(value, type):
+            feed([type(value).__qualname__, *(getattr(value, f.name) for f in fields(value))])
+        elif isinstance(value, list | tuple):
+            digest.update(f"[{len(value)}]".encode())
+            for part in value:
+                feed(part)
+        else:
+            digest.update(f"{value!r}\x1f".encode())
+
+    feed(parts)
+    return digest.hexdigest()[:32]

@@ -13,7 +13,7 @@ from docs.blocks.common import RESULTS, Block, commands, known, mean, printed, s
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.audits.controls import DISTANCE, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
-from ghostpoi.audits.measures.gaps import LEVEL, PRACTICAL, Spread, Verdict, against, holm, spread
+from ghostpoi.audits.measures.gaps import PRACTICAL, SIGNIFICANCE, Spread, Verdict, against, holm, spread
 from ghostpoi.study import labels
 from ghostpoi.study.labels import ARROWS, corrected, show
 from ghostpoi.study.results import GOWALLA, LEAK, NO_LEAK, NYC, WORST_CASE, Attack, Results
@@ -29,7 +29,7 @@ KEPT = (("mean_km", 2), ("flows", 3), ("popularity", 3))
 PERCENT = (("near_precision", "precision"), ("near_recall", "recall"), ("visits_none", "visits without candidate"))
 
 
-def half(gap: Verdict, level: float = LEVEL) -> float:
+def half(gap: Verdict, level: float = SIGNIFICANCE) -> float:
     """Half of the interval in which a difference lies at 1 - level, over seeds and over test steps."""
     n, over_seeds = len(gap.difference["seeds"]), 0.0
     if n > 1:
@@ -37,7 +37,7 @@ def half(gap: Verdict, level: float = LEVEL) -> float:
     return hypot(over_seeds, float(special.ndtri(1 - level / 2)) * (gap.sampling_error or 0.0))
 
 
-def at_most(gap: Verdict, limit: float, level: float = LEVEL) -> bool:
+def at_most(gap: Verdict, limit: float, level: float = SIGNIFICANCE) -> bool:
     """Whether a one-sided test shows that a difference is not above a limit: half of an equivalence test."""
     return gap.difference["mean"] + half(gap, 2 * level) <= limit
 
@@ -105,7 +105,7 @@ class Given(NamedTuple):
             labels.data(study("frontier", data=self.data)), LEAKS[self.leak], self.knowledge, show(self.strongest, 4),
             show(self.control, 4), show(self.gap.difference["mean"], 4, "+") + ARROWS[self.gap.sign],
             f"{low} to {high}", show(self.limit, 3), "yes" if self.gap.difference["mean"] <= self.limit else "**no**",
-            "yes" if at_most(self.gap, self.limit, LEVEL / 8) else "no",
+            "yes" if at_most(self.gap, self.limit, SIGNIFICANCE / 8) else "no",
         )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""How a step speaks to its caller: the door through which it was called gives messages and shows progress."""
+"""How a step is called: the types of its arguments as options.toml states them, its messages and its progress."""
 
 from __future__ import annotations
 
@@ -6,16 +6,119 @@ import functools
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from math import inf
+from numbers import Integral, Real
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from ghostpoi.api.arguments import checked
 from ghostpoi.api.given import FRAMES
 from ghostpoi.errors import InputError
-from ghostpoi.options import declared, in_python, keyword, quoted
+from ghostpoi.files import refuse_loops
+from ghostpoi.options import Option, declared, in_python, keyword, quoted
 from ghostpoi.progress import Report, Say, no_report
+
+WRONG = object()
+
+
+def _is(*kinds: type) -> Callable[[Any], bool]:
+    """Return what tells whether a value is of one of these kinds; True and False are no numbers."""
+    return lambda value: isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _is_frame(value: Any) -> bool:
+    return any(hasattr(value, name) for name in ("iloc", "write_csv")) and hasattr(value, "columns")
+
+
+def _is_release(value: Any) -> bool:
+    return _is_path(value) or hasattr(value, "manifest")
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_is_text(key) for key in value)
+
+
+_is_text, _is_path = _is(str), _is(str, os.PathLike)
+
+
+class Kind(NamedTuple):
+    """What belongs to a type, the names of one and of a list in a message, and what it becomes."""
+
+    belongs: Callable[[Any], bool]
+    one: str
+    many: str = ""
+    become: Callable[[Any], Any] = lambda value: value
+
+
+PATH = "a path"
+FRAME = "a polars or pandas DataFrame"
+TEXT = Kind(_is_text, "text", "a list of texts", str)
+KINDS = {
+    "text": TEXT,
+    "names": TEXT,
+    "whole": Kind(_is(Integral), "a whole number", become=int),
+    "number": Kind(_is(Real), "a number", become=float),
+    "flag": Kind(lambda value: type(value).__name__ in ("bool", "bool_"), "True or False", become=bool),  # or numpy's
+    "path": Kind(_is_path, PATH, "a list of paths"),
+    "source": Kind(lambda value: _is_path(value) or _is_frame(value), f"{PATH} or {FRAME}"),
+    "release": Kind(_is_release, f"{PATH} or what protect returned", "a list of releases"),
+    "released": Kind(lambda value: _is_release(value) or _is_frame(value), f"{PATH}, what protect returned or {FRAME}"),
+    "mapping": Kind(
+        lambda value: _is_mapping(value) and all(map(_is_text, value.values())), "a dict of texts", become=dict
+    ),
+    "settings": Kind(_is_mapping, "a dict or a list of texts", become=dict),
+}
+
+
+def checked(
+    step: str, signature: inspect.Signature, arguments: Iterable[Any], keywords: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call by name: one text as a list where a list is due, numbers of numpy as Python's."""
+    try:
+        given = signature.bind(*arguments, **keywords).arguments
+    except TypeError as e:
+        raise TypeError(f"{step}(): {e}") from None
+    given |= given.pop("reading", {})
+    options = {one.keyword: one for one in declared()[step].values() if one.only != "command"}
+    if strange := [name for name in given if name not in options]:
+        raise TypeError(f"{step}(): got an unexpected keyword argument {strange[0]!r}")
+    return {name: _checked(options[name], value) for name, value in given.items()}
+
+
+def _checked(option: Option, value: Any) -> Any:
+    if value is None and option.takes_none():
+        return None
+    name, kind = option.keyword, KINDS[option.type]
+    found = _taken(option, kind, value)
+    if found is WRONG:
+        words = kind.many if option.is_list and kind.many else kind.one
+        raise InputError(
+            f"{name}= takes {words}{f', e.g. {option.example}' if option.example else ''}, not {_name(value)}"
+        )
+    refuse_loops(found)
+    least, most = (-inf if option.min is None else option.min), (inf if option.max is None else option.max)
+    if (least, most) != (-inf, inf) and not least <= found <= most:
+        raise InputError(f"{name}={value}: give {least:g} {'or more' if most == inf else f'to {most:g}'}")
+    return found
+
+
+def _taken(option: Option, kind: Kind, value: Any) -> Any:
+    """Return a value as its type has it; WRONG if it is of another one."""
+    if (option.is_list and not kind.belongs(value)) or option.many or option.type == "names":
+        item = TEXT if option.type == "settings" else kind
+        many = isinstance(value, Iterable) and not (isinstance(value, str | Mapping) or _is_frame(value))
+        values = value if many else [value]
+        found = [item.become(one) if item.belongs(one) else WRONG for one in values]
+        return WRONG if any(one is WRONG for one in found) else found
+    return kind.become(value) if kind.belongs(value) else WRONG
+
+
+def _name(value: Any) -> str:
+    name = type(value).__name__
+    items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list | tuple) else []
+    return f"{name} of {', '.join(sorted({type(one).__name__ for one in items}))}" if items else name
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -167,8 +167,15 @@ def rows_request(
 ) -> RowsRequest:  # fmt: skip
     """Return what is asked for; refuse values that no release can have."""
     from ghostpoi.data.places import read_taxonomy
-    from ghostpoi.draw.presets import WITHHOLD, preset, with_preset
-    from ghostpoi.draw.publication import check_read, device_for, publication, with_identity
+    from ghostpoi.draw.publication import (
+        WITHHOLD,
+        check_read,
+        device_for,
+        preset,
+        publication,
+        with_identity,
+        with_preset,
+    )
     from ghostpoi.release.private_folder import RowsRequest
     from ghostpoi.settings import changed
 

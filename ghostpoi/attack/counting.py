@@ -3,19 +3,50 @@
 It learns from hard sessions, as a victim does, or from soft ones, where each visit is spread over several venues, as an
 adversary restores them. Its parts are counts of next venues given the user and the present venue, the user, the user
 and the part of the day, and the present venue; staying; and popularity, which decides ties. Clean validation sessions
-choose the weights.
+choose the weights. It is a scorer: what predicts the next venue of clean sessions, a victim's model or an adversary's.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from ghostpoi.attack.scorers import Sparse
 from ghostpoi.data.checkins import Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Scores of n steps that share a base and exceed it at few venues. Ranks of these cost no dense array."""
+
+    base: Floats  # (P+1,)
+    more: "scipy.sparse.csr_array"  # (n, P+1), at least 0
+
+    def dense(self) -> Floats:
+        """Return the scores of all venues, (n, P+1)."""
+        scores: Floats = self.more.toarray() + self.base
+        return scores
+
+
+Scores: TypeAlias = "Floats | torch.Tensor | Sparse"  # of some steps, each proportional to a probability, (n, P+1)
+
+
+class Scorer(Protocol):
+    """Predicts the venue after every step."""
+
+    def probabilities(self, sessions: Sessions) -> Iterator[Scores]:
+        """Yield the scores of the steps inside sessions, in order and in batches; column 0 is 0.
+
+        A venue that the vocabulary lacks is 0 in `sessions`.
+        """
+        ...
+
 
 BACK_OFF = 0.1  # weight of a venue two steps later or one step earlier
 SLOT_S, SLOTS = 4 * 3600, 6  # parts of the day

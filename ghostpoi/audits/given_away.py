@@ -7,7 +7,7 @@ import numpy as np
 
 from ghostpoi.audits.controls import CLEAN, FLOORS, LEAK_ONLY, LEAK_STAY, uses_leak
 from ghostpoi.audits.grid import HITS, Contest
-from ghostpoi.audits.measures.paired import LEVEL
+from ghostpoi.audits.measures.gaps import LEVEL
 from ghostpoi.audits.request import RELEASE
 from ghostpoi.audits.result import Measured
 from ghostpoi.audits.verdicts import LEAKS, SEVERITY, Judged, Player, best, judge

@@ -20,8 +20,7 @@ from ghostpoi.attack.adversaries.distillation import Distilled
 from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, LeakBy, Outside, Rule, leak
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, Victim, train_each
-from ghostpoi.attack.victims.distances import DISTANCE_VERSION, floors
-from ghostpoi.attack.victims.judge import judged
+from ghostpoi.attack.victims.judge import DISTANCE_VERSION, floors, judged
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits.cache import Cache, Record
 from ghostpoi.audits.controls import CLEAN, DISTANCE, ITSELF, LEAK_ONLY, LEAK_STAY
@@ -37,11 +36,10 @@ from ghostpoi.audits.measures.accuracy import (
     stay,
 )
 from ghostpoi.data.checkins import Bools, Ints, Longs
-from ghostpoi.data.keys import key_of
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.progress import BEFORE, Report, Say, no_report
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Training
+from ghostpoi.settings import ModelSettings, Training, key_of
 
 RESTORATION_VERSION = 1  # raised whenever the same input gives other restorations or shares
 LEAK_STAY_VERSION = 1  # raised whenever the control `leak-stay` trains a victim on other sessions

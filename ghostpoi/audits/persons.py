@@ -20,7 +20,6 @@ from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
 from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues, renumber
 from ghostpoi.data.geo import DEGREE_KM, haversine_km, unit_sphere
-from ghostpoi.data.keys import key_of
 from ghostpoi.data.places import called, is_hidden
 from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.draw.publication import Publication
@@ -29,7 +28,7 @@ from ghostpoi.draw.walks import number_of_set
 from ghostpoi.draw.whole_table import WholeTable, prepare
 from ghostpoi.randomness import Seed
 from ghostpoi.release.manifest import settings_of
-from ghostpoi.settings import FilterSettings, HideSettings, Section, setting
+from ghostpoi.settings import FilterSettings, HideSettings, Section, key_of, setting
 
 if TYPE_CHECKING:
     import torch

@@ -23,10 +23,10 @@ from ghostpoi.audits.controls import (
     default_adversaries,
 )
 from ghostpoi.audits.grid import Contest, effort_of, judges_of
-from ghostpoi.audits.limits import LimitSettings
 from ghostpoi.audits.match import publisher_of
 from ghostpoi.audits.persons import PersonSettings
-from ghostpoi.draw.methods.baselines import Random
+from ghostpoi.audits.verdicts import LimitSettings
+from ghostpoi.draw.methods.ghost import Random
 from ghostpoi.draw.publication import publication
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source

@@ -9,7 +9,6 @@ import numpy as np
 from ghostpoi import __version__
 from ghostpoi.audits.controls import CLEAN, DISTANCE, RANDOM, RANDOM_MATCHED, in_table_order, under
 from ghostpoi.audits.grid import HITS, Contest
-from ghostpoi.audits.limits import decide
 from ghostpoi.audits.match import TablePair, joint_venues
 from ghostpoi.audits.measures.accuracy import PARTS, in_one, rounded
 from ghostpoi.audits.measures.gaps import accuracy_lost, spread
@@ -17,7 +16,7 @@ from ghostpoi.audits.persons import Persons
 from ghostpoi.audits.persons import joined as joined_persons
 from ghostpoi.audits.persons import summary as persons_summary
 from ghostpoi.audits.request import Attacks, AuditSettings
-from ghostpoi.audits.verdicts import conclude
+from ghostpoi.audits.verdicts import conclude, decide
 from ghostpoi.data.checkins import Bytes, Longs
 from ghostpoi.data.displacement import Moves, joined_moves, moves, without_category
 from ghostpoi.draw.whole_table import fast_steps

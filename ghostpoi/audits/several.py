@@ -21,7 +21,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.release.manifest import MANIFEST, checked_manifest, read_data, settings_of
-from ghostpoi.release.pairs import Pairs, clean_users, read_pairs
+from ghostpoi.release.private_folder import Pairs, clean_users, read_pairs
 from ghostpoi.release.series.fields import with_series
 from ghostpoi.release.series.ledger import COMPLETE, NOTE, read_series
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from ghostpoi.audits import persons
 from ghostpoi.audits.controls import DISTANCE, in_order, in_table_order
-from ghostpoi.audits.limits import decide, limits_of
-from ghostpoi.audits.verdicts import LEAKS, SEVERITY, conclude
+from ghostpoi.audits.verdicts import LEAKS, SEVERITY, conclude, decide, limits_of
 from ghostpoi.data.displacement import published
 from ghostpoi.errors import InputError
 from ghostpoi.options import option

@@ -16,11 +16,11 @@ from typer.core import TyperCommand, TyperGroup
 from ghostpoi import __version__
 from ghostpoi.cli import commands, study
 from ghostpoi.cli.commands import interruption
-from ghostpoi.cli.demo import demo
 from ghostpoi.cli.output import say
+from ghostpoi.cli.study import demo
 from ghostpoi.errors import InputError
-from ghostpoi.extras import missing
 from ghostpoi.options import Option, declared, examples, panels
+from ghostpoi.plugins import missing
 
 FAULT = "ghostpoi itself"  # what failed if no plug-in did
 READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended

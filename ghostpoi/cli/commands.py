@@ -268,8 +268,7 @@ def synth(
     if cities is None:
         rows, where = write_city(output, users, pois, days, seed, density), ""
     else:
-        from ghostpoi.data.synthetic_files import ROWS_PER_PART, write_world
-        from ghostpoi.data.synthetic_world import TRAVELLERS, World
+        from ghostpoi.data.synthetic_files import ROWS_PER_PART, TRAVELLERS, World, write_world
         from ghostpoi.progress import bar
 
         world = World(cities, users, pois, days, seed, density, TRAVELLERS if travellers is None else travellers)
@@ -286,8 +285,8 @@ def prepare(file: Path, output: Path, map: list[str] | None, set: list[str] | No
     """Write sessions, venues and candidate sets to one file, for studies and GPU machines. Keep it private."""
     from ghostpoi.api.given import source_of
     from ghostpoi.data import prepared
-    from ghostpoi.formats.prepare import prepare_file
     from ghostpoi.settings import Settings, changed, columns_of
+    from ghostpoi.study import prepare_file
 
     if not output.parent.is_dir():
         raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
@@ -322,6 +321,6 @@ def verify_series(folder: Path, json: bool) -> None:
 
 def forget_in_series(folder: Path, user: str, json: bool) -> None:
     """Remove what a series folder keeps of one person, and refuse later files with rows of that person."""
-    from ghostpoi.release.series.forget import forget
+    from ghostpoi.release.series.overview import forget
 
     show(forget(folder, user), json, terminal.forgotten, folder)

@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ghostpoi.extras import missing
 from ghostpoi.options import declared, in_shell
+from ghostpoi.plugins import missing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -264,8 +264,7 @@ def verification(console: Console, found: dict[str, Any]) -> None:
 def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
     """Print an audit: the strongest adversary first, every measure next to its controls."""
     from ghostpoi.audits.verdicts import LEAKS
-    from ghostpoi.reports.audit_view import AuditView
-    from ghostpoi.reports.persons_view import person_rows
+    from ghostpoi.reports.audit_view import AuditView, person_rows
     from ghostpoi.reports.texts import victim_label
 
     view, top = AuditView.of(found), found["strongest"]
@@ -303,7 +302,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
 
 def person(console: Console, found: dict[str, Any]) -> None:
     """Print what a release says about a person."""
-    from ghostpoi.reports.persons_view import KNOWN
+    from ghostpoi.reports.audit_view import KNOWN
 
     known = [{"known": KNOWN[name]} | {f"k{k}": share for k, share in by.items()}
              for name, by in found["singled_out"].items()]  # fmt: skip

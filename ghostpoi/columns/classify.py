@@ -38,11 +38,10 @@ from ghostpoi.columns.dependence import (
     venue_gain,
 )  # fmt: skip
 from ghostpoi.columns.identifiers import check_identifiers, check_user_ids
-from ghostpoi.columns.likeness import likeness
 from ghostpoi.columns.order import numbered_by_first_row, order_reveals, venues_dated_by_id
 from ghostpoi.columns.related import RELATIONS, Finding, RelatedVenues
 from ghostpoi.columns.traces import Sample, numbers, trace
-from ghostpoi.columns.users import UserTests, time_numberings
+from ghostpoi.columns.users import UserTests, likeness, time_numberings
 from ghostpoi.data.checkins import DATE, GROUP, Checkins, Floats, Ints, Longs
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError

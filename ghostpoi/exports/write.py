@@ -14,7 +14,7 @@ from ghostpoi.files import new_folder
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.release.manifest import PRIVATE_MARK, complaint_about, read_data, read_manifest, settings_of
-from ghostpoi.release.pairs import Pairs, clean_users, read_pairs
+from ghostpoi.release.private_folder import Pairs, clean_users, read_pairs
 from ghostpoi.settings import FilterSettings
 
 PRIVATE = f"<!-- {PRIVATE_MARK} -->\n**This folder is private: it holds clean data. Never publish it.**\n"

@@ -18,7 +18,6 @@ import polars as pl
 from ghostpoi.data.checkins import Checkins, Floats, Longs, by_user_and_time
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.errors import InputError
-from ghostpoi.extras import installing
 from ghostpoi.formats.base import CheckinFile, kind_of
 from ghostpoi.formats.fields import (
     COLUMN_NAMES,
@@ -34,6 +33,7 @@ from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import POINT, POSITIONS, Source
 from ghostpoi.formats.times import TIMEZONE, needs_zone, states_zones
 from ghostpoi.options import option
+from ghostpoi.plugins import installing
 
 STAY_S = 20 * 60
 MIN_STAYS = 5  # of a cluster, and of a square

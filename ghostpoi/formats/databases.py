@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ghostpoi.data.checkins import DATE
 from ghostpoi.errors import ConnectionLost, InputError
-from ghostpoi.extras import installing
 from ghostpoi.files import replacing
 from ghostpoi.formats.fields import find_columns
 from ghostpoi.formats.query import URL, Query, database_of, quoted, shown_place
 from ghostpoi.formats.source import Source
 from ghostpoi.options import option
+from ghostpoi.plugins import installing
 
 if TYPE_CHECKING:  # pyarrow is slow to import
     import pyarrow as pa

@@ -11,11 +11,11 @@ import zipfile
 from typing import Any, BinaryIO
 
 from ghostpoi.errors import InputError
-from ghostpoi.extras import installing
 from ghostpoi.formats.base import CheckinFile, Format
 from ghostpoi.formats.compression import is_workbook
 from ghostpoi.formats.records import TIME, RecordRows, json_text, read_records
 from ghostpoi.formats.source import Source
+from ghostpoi.plugins import installing
 
 PAST = (1980, 1, 1, 0, 0, 0)  # the date of every part of a written workbook, so that the same rows give the same bytes
 STAMP = re.compile(rb"(<dcterms:(created|modified)[^>]*>)[^<]*")

@@ -20,9 +20,9 @@ from typing import Any, Protocol
 
 from ghostpoi import __version__
 from ghostpoi.errors import EngineFailed, InputError
-from ghostpoi.extras import need
 from ghostpoi.files import make_private_folder, replacing
 from ghostpoi.options import option
+from ghostpoi.plugins import need
 from ghostpoi.progress import Say
 from ghostpoi.regions.job import Job, unseen
 

@@ -13,7 +13,7 @@ from ghostpoi.data.checkins import Checkins, Longs, duplicates
 from ghostpoi.data.displacement import displacement, published, without_category
 from ghostpoi.draw import whole_table
 from ghostpoi.draw.methods import AnyMethod, FreeDraw
-from ghostpoi.draw.presets import described
+from ghostpoi.draw.publication import described
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, prepare
 from ghostpoi.formats import CheckinFile, Rows

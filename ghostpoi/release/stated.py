@@ -11,8 +11,7 @@ from ghostpoi import __version__, formats
 from ghostpoi.columns.classify import REASONS
 from ghostpoi.data.checkins import DATE
 from ghostpoi.draw.methods import METHODS
-from ghostpoi.draw.presets import PRESETS, described
-from ghostpoi.draw.publication import Protocol, publication
+from ghostpoi.draw.publication import PRESETS, Protocol, described, publication
 from ghostpoi.draw.whole_table import published_aggregates
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows, Source

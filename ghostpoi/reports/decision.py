@@ -4,10 +4,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ghostpoi.audits.controls import RANDOM, uses_leak
-from ghostpoi.audits.limits import BEYOND, PERSONS, UNSURE, WITHIN
-from ghostpoi.audits.verdicts import CANNOT_TELL, LITTLE, MUCH, NOTHING, SEVERITY, worst
-from ghostpoi.reports.audit_view import AuditView, tone_of
-from ghostpoi.reports.persons_view import PersonRow
+from ghostpoi.audits.verdicts import (
+    BEYOND,
+    CANNOT_TELL,
+    LITTLE,
+    MUCH,
+    NOTHING,
+    PERSONS,
+    SEVERITY,
+    UNSURE,
+    WITHIN,
+    worst,
+)
+from ghostpoi.reports.audit_view import AuditView, PersonRow, tone_of
 from ghostpoi.reports.release_view import ReleaseView
 from ghostpoi.reports.texts import plain, share
 

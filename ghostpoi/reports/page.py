@@ -15,18 +15,19 @@ from markupsafe import Markup
 
 from ghostpoi import __version__
 from ghostpoi.audits.controls import CLEAN
+from ghostpoi.audits.verdicts import PERSONS, limits_of
 from ghostpoi.errors import InputError
 from ghostpoi.files import remove_partial, replacing
 from ghostpoi.formats import Source
 from ghostpoi.options import option
-from ghostpoi.release.manifest import PRIVATE_MARK
+from ghostpoi.release.manifest import PRIVATE_MARK, seal_of, settings_of
 from ghostpoi.reports import texts
+from ghostpoi.reports.audit_view import PersonRow, person_rows
 from ghostpoi.reports.choice_view import arguments, control_name, controls, warnings, without
 from ghostpoi.reports.dataset_card import card, croissant
 from ghostpoi.reports.decision import decision
-from ghostpoi.reports.dpia import DPIA, render_dpia
 from ghostpoi.reports.page_data import PageData, read_page_data
-from ghostpoi.reports.release_view import NOTHING_SAID, About, is_file, open_release
+from ghostpoi.reports.release_view import NOTHING_SAID, About, ReleaseView, is_file, open_release
 from ghostpoi.reports.texts import TEXTS, asset, embedded, template
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ def write_choice(output: Path, name: str, found: dict[str, Any]) -> None:
 def render(data: PageData, about: About = NOTHING_SAID, outlines: Path | None = None) -> str:
     """Return the page about a release as HTML."""
     from ghostpoi.reports.charts.audit import method_points
-    from ghostpoi.reports.charts.city import city
-    from ghostpoi.reports.charts.map import map_data
+    from ghostpoi.reports.charts.city import city, map_data
     from ghostpoi.reports.charts.utility import confusion, utility_measures
 
     main, audit, points, shown = data.main, data.main.audit, method_points(data), map_data(data)
@@ -115,7 +115,7 @@ def charts_of(data: PageData) -> dict[str, list["Chart"]]:
 
 def render_choice(name: str, found: dict[str, Any]) -> str:
     """Return the page about settings as HTML."""
-    from ghostpoi.reports.charts.choice import choice_chart
+    from ghostpoi.reports.charts.audit import choice_chart
 
     known = controls(found)
     moves = found["controls_on_moves"]
@@ -202,3 +202,31 @@ def _utility(data: PageData, found: Mapping[str, Mapping[str, float]]) -> list[d
             kept = min(max(1 - abs(value - measure.unchanged), 0.0), 1.0)
             out.append({"measure": measure, "value": f"{value:.3f}", "kept": f"{100 * kept:.1f}"})
     return out
+
+
+DPIA = "dpia.html"
+
+
+def render_dpia(release: Path, view: ReleaseView, about: About) -> str:
+    """Return the page as HTML; refuse a release whose audit does not say anything about people."""
+    audit: Mapping[str, Any] = view.manifest.get("audit") or {}
+    if "persons" not in audit:
+        raise InputError(f"{release} has no audit of persons, which this page states; run ghostpoi audit first")
+    persons = audit["persons"] or {}
+    every = person_rows(persons)
+    shown = [row for row in every if row.control is not None or not persons["control"]]
+    seal, identity = seal_of(release), settings_of(view.manifest).identity
+    keeps = identity.pseudonyms == "keep" and identity.times == "keep"
+    return template("dpia.html", autoescape=True).render(
+        version=__version__, about=about, main=view, m=view.manifest, audit=view.audit, texts=TEXTS["dpia"],
+        status=TEXTS["dpia"]["personal" if keeps or _singled_out(shown) else "not_shown"],
+        conditions=TEXTS["conditions"], rows=shown, left_out=[row.label for row in every if row not in shown],
+        place_km=persons.get("place_km"), control=persons.get("control"),
+        threshold=limits_of(audit.get("limits")).get(PERSONS), seal=seal, series="series" in view.manifest,
+    )  # fmt: skip
+
+
+def _singled_out(rows: Sequence[PersonRow]) -> bool:
+    """Whether some known check-ins single out more people than they would of those who are not in the release."""
+    limited = [row for row in rows if row.limited and row.release]
+    return any(row.release["low"] > (row.control or {}).get("high", 0) for row in limited if row.release)

@@ -14,7 +14,7 @@ from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, speed_kmh, unit_sph
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.options import option
-from ghostpoi.release.pairs import Pairs, clean_users, read_pairs
+from ghostpoi.release.private_folder import Pairs, clean_users, read_pairs
 from ghostpoi.reports.release_view import ReleaseView, open_release, read_audits
 from ghostpoi.reports.texts import plain
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.evidence import EVIDENCE_VERSION
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.attack.victims.distances import DISTANCE_VERSION
+from ghostpoi.attack.victims.judge import DISTANCE_VERSION
 from ghostpoi.audits.controls import CLEAN, DISTANCE, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
 from ghostpoi.audits.grid import LEAK_STAY_VERSION, RESTORATION_VERSION, Contest, find_adversary, judges_of
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION

@@ -32,7 +32,7 @@ def draw_map(
     folder: Path, say: Callable[[str], None], data: Path | None = None, formats: Sequence[str] = FORMATS
 ) -> list[Path]:
     """Release a city once per method and draw one day: prepared data, or a synthetic city, the one fit to publish."""
-    from ghostpoi.formats.prepare import prepare_city  # needs polars
+    from ghostpoi.study import prepare_city  # needs polars
 
     city = prepared.load(data) if data else prepare_city(*CITY)
     train, v = city.train, city.vocabulary

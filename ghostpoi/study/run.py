@@ -26,7 +26,6 @@ from ghostpoi.audits.grid import HITS, Contest, Grid, Release, over_seeds, relea
 from ghostpoi.audits.measures.accuracy import in_one
 from ghostpoi.audits.measures.detection import detect
 from ghostpoi.audits.measures.utility import plausibility, utility
-from ghostpoi.data.keys import key_of
 from ghostpoi.data.places import Places, of_sessions, with_use
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
@@ -38,7 +37,7 @@ from ghostpoi.models.trajectory_lm import load_or_train, naturalness, weights_ke
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import CandidateSettings, IdentitySettings, TrajectoryLM
+from ghostpoi.settings import CandidateSettings, IdentitySettings, TrajectoryLM, key_of
 from ghostpoi.study import plan
 from ghostpoi.study.cells import NATURALNESS, Missing, missing_cells, release_stages, stages_of
 from ghostpoi.study.plan import VICTIM, Study, Variant

@@ -21,8 +21,8 @@ from ghostpoi.data.prepared import Prepared
 from ghostpoi.draw.publication import publication
 from ghostpoi.draw.task import Task
 from ghostpoi.errors import InputError
-from ghostpoi.formats.prepare import prepare_city
 from ghostpoi.models.devices import device
+from ghostpoi.study import prepare_city
 
 CPU = device("cpu")
 

@@ -8,8 +8,7 @@ import pytest
 from small_city import called
 from small_world import manifest, parts, protected
 
-from ghostpoi.data.synthetic_files import write_world
-from ghostpoi.data.synthetic_world import World
+from ghostpoi.data.synthetic_files import World, write_world
 from ghostpoi.regions import job
 
 LOCAL = ("--engine", "local")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from ghostpoi.cli import demo
+from ghostpoi.cli import study as demo
 
 
 def test_readme_shows_what_the_demo_prints(

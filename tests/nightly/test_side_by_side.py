@@ -22,10 +22,9 @@ from ghostpoi.data import prepared
 from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.draw.publication import publication
 from ghostpoi.formats import Source
-from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.settings import ModelSettings, Training, override
-from ghostpoi.study import plan
+from ghostpoi.study import plan, prepare_file
 from ghostpoi.study import run as study_run
 
 CPU = torch.device("cpu")

@@ -9,7 +9,7 @@ from docs.blocks.common import RESULTS, known, mean, study
 from docs.blocks.frontier import DEFAULT, MOST, OLD, TRUE, at_most, given, gives_away, goals, near, nearest, percent
 from docs.rerun_facts import threshold_for
 from ghostpoi.attack.victims import VICTIMS
-from ghostpoi.audits.measures.gaps import LEVEL
+from ghostpoi.audits.measures.gaps import SIGNIFICANCE
 from ghostpoi.study import labels
 from ghostpoi.study.labels import show
 from ghostpoi.study.results import GOWALLA, NO_LEAK, NYC, WORST_CASE
@@ -43,7 +43,7 @@ def test_the_default_misses_one_limit_by_less_than_a_right_guess() -> None:
 
 
 def test_not_above_the_limits_is_shown_where_the_page_says_so() -> None:
-    shown = [at_most(one.gap, one.limit, LEVEL / len(given())) for one in given()]
+    shown = [at_most(one.gap, one.limit, SIGNIFICANCE / len(given())) for one in given()]
     assert shown == [False] * 2 + [True] * 6  # all but NYC without a leak
     assert f"for the {len(given())} rows" in PAGE
 
@@ -80,7 +80,7 @@ def test_equal_constraints() -> None:
     assert f"move a visit {show(exact, 1)} km on average, and the default {show(any_km, 1)} km." in PAGE
     for leak, most in MOST.items():
         assert known(gives_away(blind, "ghost", leak)).sign == 1
-        assert at_most(known(gives_away(learned, ANY, leak)), most, LEVEL / len(MOST))
+        assert at_most(known(gives_away(learned, ANY, leak)), most, SIGNIFICANCE / len(MOST))
     assert mean(blind, "ghost", "category_match") == 1 > mean(learned, ANY, "category_match")
     assert "with `any` category, it is above what needs no release by less than the limits of the default" in PAGE
 

@@ -13,11 +13,11 @@ from docs.rerun_levels import SCORES, Course, Levels, Reading, with_end
 from ghostpoi.audits.cache import Cache
 from ghostpoi.draw.task import Task
 from ghostpoi.draw.walks import Substitution
-from ghostpoi.formats.prepare import prepare_city
 from ghostpoi.models.trajectory_lm import load_or_train, log_likelihood, naturalness
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
+from ghostpoi.study import prepare_city
 
 ROWS = 9
 SHAPE = ModelSettings(8, 2, 1, 8, 8, tied=True, start=1.0)

@@ -7,8 +7,7 @@ from pathlib import Path
 import polars as pl
 from small_city import called, scratch
 
-from ghostpoi.data.synthetic_files import write_world
-from ghostpoi.data.synthetic_world import World
+from ghostpoi.data.synthetic_files import World, write_world
 
 SEED = ("--seed", str(3**60), "--keep", "timezone_offset")
 FAST = (  # neural methods on so few rows need little

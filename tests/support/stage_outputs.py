@@ -21,12 +21,12 @@ import torch
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, predicted, purify
+from ghostpoi.attack.counting import Sparse
 from ghostpoi.attack.evidence import EVIDENCE_VERSION, Evidence, KeptColumn, Outside, Rule, leak
-from ghostpoi.attack.scorers import Sparse
 from ghostpoi.attack.victims import VICTIMS, base
 from ghostpoi.attack.victims.base import Exam, Job, Victim
-from ghostpoi.attack.victims.distances import DISTANCE_VERSION, RADII_KM, discs_of, guesses
-from ghostpoi.attack.victims.distances import floors as near_floors
+from ghostpoi.attack.victims.judge import DISTANCE_VERSION, RADII_KM, discs_of, guesses
+from ghostpoi.attack.victims.judge import floors as near_floors
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import LEAK_MIXED

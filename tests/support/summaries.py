@@ -3,7 +3,7 @@
 from typing import Any
 
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.inspect import count, summary
+from ghostpoi.regions.describe import count, summary
 from ghostpoi.settings import Settings
 
 

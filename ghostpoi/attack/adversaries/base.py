@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
+from ghostpoi.attack.counting import Scorer
 from ghostpoi.attack.evidence import Evidence, in_vocabulary
-from ghostpoi.attack.scorers import Scorer
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.randomness import Seed

@@ -18,8 +18,8 @@ from ghostpoi.attack.adversaries.lookups import Bigram
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.data.keys import key_of
 from ghostpoi.draw.channel import Channel
+from ghostpoi.settings import key_of
 
 BANDS_KM: Floats = 0.05 * 2.0 ** np.arange(10.0)  # lengths of steps that are distinguished, up to 25.6 km
 GAPS_S: Longs = np.array([900, 3_600, 10_800, 28_800])  # times between check-ins that are distinguished

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ghostpoi.attack.counting import CountingModel, SoftSessions
+from ghostpoi.attack.counting import CountingModel, SoftSessions, Sparse
 from ghostpoi.attack.evidence import Evidence
-from ghostpoi.attack.scorers import Sparse
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models.devices import seeded

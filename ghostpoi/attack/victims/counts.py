@@ -9,8 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ghostpoi.attack.adversaries.distillation import after
-from ghostpoi.attack.counting import CountingModel, SoftSessions
-from ghostpoi.attack.scorers import Scorer, Sparse
+from ghostpoi.attack.counting import CountingModel, Scorer, SoftSessions, Sparse
 from ghostpoi.attack.victims.base import Exam, Job, Result, Victim
 from ghostpoi.attack.victims.judge import judged
 from ghostpoi.data.checkins import Floats

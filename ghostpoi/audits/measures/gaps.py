@@ -1,6 +1,6 @@
 """Protection and survival gaps, accuracy lost, and when two accuracies differ clearly.
 
-All are computed per seed, then averaged: the victims of one seed share data and release, so their noise cancels. A
+Gaps are computed per seed, then averaged: the victims of one seed share data and release, so their noise cancels. A
 difference is clear if its 95% interval (Student's t over the seeds) excludes 0 and, if the number of test positions is
 known, it exceeds twice the binomial sampling error. With two seeds, twice the standard deviation replaces the interval;
 with one seed, only the sampling error decides. If accuracies were rounded, the difference must be clear by more than a
@@ -9,19 +9,33 @@ step of the rounding. Any other difference is inside the spread and is never cal
 Studies are stricter. A difference of accuracies must also be at least PRACTICAL, since enough seeds make any difference
 certain. Where differences answer one question together, such as whether GHOST wins anywhere, they share the level of 5%
 by Holm's correction.
+
+The difference between two predictors over the same test steps has an interval of its own. Both predict the same steps
+under the same seeds, so differences are taken step by step. Steps of one person resemble each other, so the interval
+comes from drawing persons again and again with replacement, and seeds with them (a bootstrap over two crossed
+factors). Its ends are percentiles of the drawn means. All comparisons over the same steps share the draws, so that a
+predictor with fewer hits never gets a higher end.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TypedDict
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-ROUNDING = 1e-9  # differences up to this come from rounding
+from ghostpoi.audits.measures.accuracy import ROUNDING, rounded, step
+from ghostpoi.data.checkins import Bools, Floats, Longs
+from ghostpoi.randomness import Seed
+
 SAMPLING_ERRORS = 2.0
-LEVEL = 0.05  # of the test that calls a difference clear
+SIGNIFICANCE = 0.05  # of the test that calls a difference clear
+DRAWS = 2000
+MOST_CLUSTERS = 1000  # of test users; with more users, some share a cluster, which is as valid and bounds the memory
+LEVEL = 0.95
+RULE_OF_THREE = 3.0  # what never happened in n trials has a probability of up to 3 / n (95%)
 PRACTICAL = 0.002  # the smallest difference of accuracies that a study calls clear
 TWO_SEEDS = 2.0  # standard deviations that a difference of two seeds must exceed
 POOLED = ("none", "bridge", "frequency")  # A1 to A3, which the paper's mean and worst gap pool
@@ -53,7 +67,7 @@ class Verdict:
     sampling_error: float | None = None  # standard error due to the size of the test sample; None: unknown
     step: float = 0.0  # of rounded accuracies
     least: float = 0.0  # the smallest difference that matters
-    level: float = LEVEL  # of the test; 0: not clear, whatever the numbers are
+    level: float = SIGNIFICANCE  # of the test; 0: not clear, whatever the numbers are
 
     @property
     def sign(self) -> int:
@@ -138,7 +152,7 @@ def holm(family: Sequence[Verdict | None]) -> list[Verdict | None]:
     levels, fails = dict[int, float](), False
     known = sorted((verdict.p, place) for place, verdict in enumerate(family) if verdict is not None)
     for number, (p, place) in enumerate(known):
-        level = LEVEL / (len(known) - number)
+        level = SIGNIFICANCE / (len(known) - number)
         fails = fails or p > level
         levels[place] = 0.0 if fails else level
     return [verdict and replace(verdict, level=levels[place]) for place, verdict in enumerate(family)]
@@ -155,3 +169,58 @@ def differs(one: Sequence[float], two: Sequence[float], positions: int | None = 
 def accuracy_lost(clean: Sequence[float], victim: Sequence[float]) -> list[float]:
     """Return the share of the clean accuracy that a victim lacks, per seed."""
     return [(c - v) / c if c else 0.0 for c, v in zip(clean, victim, strict=True)]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A signed difference of accuracies with the ends of its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def outward(self, positions: int) -> "Interval":
+        """Round as accuracies of this many positions are; the ends move outward, so that the interval still covers."""
+        size = step(positions)
+        low, high = np.floor(self.low / size + ROUNDING) * size, np.ceil(self.high / size - ROUNDING) * size
+        return Interval(rounded([self.mean], positions)[0], round(float(low), 9), round(float(high), 9))
+
+    @property
+    def half(self) -> float:
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The test steps by user, and how often each user and seed is drawn."""
+
+    users: Longs  # (N,) the user of each test step
+    seeds: int
+
+    @cached_property
+    def _cluster(self) -> Longs:
+        _, number = np.unique(self.users, return_inverse=True)
+        return number.astype(np.int64) % MOST_CLUSTERS
+
+    @cached_property
+    def _drawn(self) -> tuple[Floats, Floats]:
+        """How often each cluster of users (D, C) and each seed (D, S) is drawn."""
+        generator, clusters = Seed(0).generator("paired", self.seeds), int(self._cluster.max()) + 1
+        people, seeds = (
+            generator.multinomial(count, np.full(count, 1 / count), DRAWS).astype(np.float64)
+            for count in (clusters, self.seeds)
+        )
+        return people, seeds
+
+    def difference(self, one: Bools, two: Bools, level: float = LEVEL) -> Interval:
+        """Return by how much `one` is right more often than `two`; both are (S, N)."""
+        each = one.astype(np.float64) - two  # (S, N)
+        people, seeds = self._drawn
+        clusters = people.shape[1]
+        sums = np.stack([np.bincount(self._cluster, row, clusters) for row in each], axis=1)  # (C, S)
+        steps = people @ np.bincount(self._cluster, minlength=clusters)
+        drawn = ((people @ sums) * seeds).sum(axis=1) / (self.seeds * np.maximum(steps, 1))
+        tail, mean = (1 - level) / 2, float(each.mean())
+        low, high = (float(end) for end in np.quantile(drawn, [tail, 1 - tail]))
+        least = RULE_OF_THREE / each.shape[1]
+        return Interval(mean, min(low, mean - least), max(high, mean + least))

@@ -13,7 +13,7 @@ from small_city import called
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Prediction, Predictor, Seed
-from ghostpoi.attack.scorers import Scores
+from ghostpoi.attack.counting import Scores
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.base import Exam, Job, Result, Victim
 from ghostpoi.attack.victims.counts import Chain, Markov

@@ -217,7 +217,8 @@ DROP = """
 import os, sys, rich.table
 from ghostpoi import cli, settings
 from ghostpoi import formats
-from ghostpoi.data import inspect as summary, synthetic_files
+from ghostpoi.data import synthetic_files
+from ghostpoi.regions import describe
 if os.geteuid() == 0:  # root may read everything, and other users may not be able to start this Python
     os.setgroups([])
     os.setgid(65534)

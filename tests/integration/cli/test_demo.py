@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ghostpoi import verify
-from ghostpoi.cli import demo
+from ghostpoi.cli import study as demo
 
 
 def test_the_demo_ends_with_a_verified_release_and_its_page(

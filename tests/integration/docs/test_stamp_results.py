@@ -11,8 +11,7 @@ from docs_scripts import script
 
 from ghostpoi.data import prepared
 from ghostpoi.data.synthetic_files import write_city
-from ghostpoi.formats.prepare import prepare_file
-from ghostpoi.study import plan, run
+from ghostpoi.study import plan, prepare_file, run
 
 LM = "lm.dim=16 lm.heads=2 lm_training.epochs=1"
 STUDY = f"""

@@ -19,8 +19,8 @@ from ghostpoi.data.places import of_sessions
 from ghostpoi.draw import crowds
 from ghostpoi.draw import table as rows_outside_sessions
 from ghostpoi.draw.crowds import Dividing
-from ghostpoi.draw.methods.baselines import Random
 from ghostpoi.draw.methods.crowd import Crowd
+from ghostpoi.draw.methods.ghost import Random
 from ghostpoi.draw.table import publish
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import donor_rows, prepare

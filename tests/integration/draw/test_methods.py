@@ -16,8 +16,7 @@ from small_city import prepared, settings, task_of
 from ghostpoi.data.candidates import Candidates, speed_mask
 from ghostpoi.data.places import of_sessions, slot_of
 from ghostpoi.draw.methods import KEEP, METHODS, Method
-from ghostpoi.draw.methods.baselines import Random
-from ghostpoi.draw.methods.ghost import Ghost
+from ghostpoi.draw.methods.ghost import Ghost, Random
 from ghostpoi.draw.methods.unlearnable import TsUeCalibrated
 from ghostpoi.draw.model_rounds import BrokenMethod, Substituter
 from ghostpoi.draw.model_walk import Walker

@@ -22,8 +22,13 @@ from ghostpoi.data.places import SLOTS, Places, of_sessions
 from ghostpoi.data.sessions import Vocabulary
 from ghostpoi.draw.methods import METHODS, Method
 from ghostpoi.draw.methods.crowd import Crowd, KAnonymous, RandomisedResponse, medoids
-from ghostpoi.draw.methods.geo_indistinguishability import GeoIndistinguishability, NearestVenues, moved, radius_km
-from ghostpoi.draw.methods.synthetic import Synthetic
+from ghostpoi.draw.methods.free import (
+    GeoIndistinguishability,
+    NearestVenues,
+    Synthetic,
+    moved,
+    radius_km,
+)
 from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.table import publish
 from ghostpoi.draw.task import Task

@@ -11,8 +11,7 @@ import pytest
 from small_city import called, sentence
 from small_world import SEED, manifest, parts, protected, released, rows
 
-from ghostpoi.data.synthetic_files import write_world
-from ghostpoi.data.synthetic_world import World
+from ghostpoi.data.synthetic_files import World, write_world
 from ghostpoi.regions import columns, job
 
 LOCAL = ("--engine", "local")

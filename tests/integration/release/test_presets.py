@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small_city import SEED, SETS, called, city, protect, sentence
 
-from ghostpoi.draw.presets import PRESETS
+from ghostpoi.draw.publication import PRESETS
 
 STATUS = {
     "partner": "Treat this release as personal data: all rows of a person share an id",

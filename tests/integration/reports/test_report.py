@@ -24,7 +24,7 @@ from ghostpoi.draw.methods import METHODS
 from ghostpoi.formats import Source
 from ghostpoi.reports import page as pages
 from ghostpoi.reports import texts
-from ghostpoi.reports.charts.map import EXAMPLES, example_days
+from ghostpoi.reports.charts.city import EXAMPLES, example_days
 from ghostpoi.reports.charts.plausibility import plausibility_charts
 from ghostpoi.reports.page import write_pages
 from ghostpoi.reports.page_data import read_page_data

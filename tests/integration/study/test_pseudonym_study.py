@@ -15,8 +15,7 @@ from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions
 from ghostpoi.data.synthetic_files import write_city
-from ghostpoi.formats.prepare import prepare_file
-from ghostpoi.study import plan, run
+from ghostpoi.study import plan, prepare_file, run
 
 ROTATED = "random identity.pseudonyms=session"
 STUDY = f"""

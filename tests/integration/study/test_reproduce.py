@@ -10,9 +10,8 @@ from ghostpoi.attack.victims import base as victims_base
 from ghostpoi.cli import study as commands
 from ghostpoi.data import prepared
 from ghostpoi.data.synthetic_files import write_city
-from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import plan, run
+from ghostpoi.study import plan, prepare_file, run
 from ghostpoi.study.plan import PROTOCOLS
 
 

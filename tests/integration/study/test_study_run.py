@@ -28,10 +28,9 @@ from ghostpoi.draw.methods.unlearnable import TsUe
 from ghostpoi.draw.task import Task
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.errors import InputError
-from ghostpoi.formats.prepare import prepare_file
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
-from ghostpoi.study import plan, run
+from ghostpoi.study import plan, prepare_file, run
 from ghostpoi.study.results import Results
 from ghostpoi.study.store import STAGES, identity, only_run, some_seeds
 

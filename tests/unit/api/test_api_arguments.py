@@ -12,7 +12,7 @@ from small_city import SEED, SMALL, release, rich_frame
 
 import ghostpoi
 from ghostpoi import InputError
-from ghostpoi.api.arguments import checked
+from ghostpoi.api.door import checked
 from ghostpoi.options import Option, declared
 
 STEPS = ("audit", "choose", "export", "inspect", "protect", "report", "synth", "verify")

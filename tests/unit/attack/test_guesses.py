@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ghostpoi.attack.scorers import Sparse
-from ghostpoi.attack.victims import distances
+from ghostpoi.attack.counting import Sparse
+from ghostpoi.attack.victims import judge as distances
 from ghostpoi.attack.victims.base import Exam
-from ghostpoi.attack.victims.distances import RADII_KM, Asked, Guesser, discs_of, floors, guesses
-from ghostpoi.attack.victims.judge import guesser_of
+from ghostpoi.attack.victims.judge import RADII_KM, Asked, Guesser, discs_of, floors, guesser_of, guesses
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Vocabulary
 from ghostpoi.randomness import Seed

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ghostpoi.attack.scorers import Scores, Sparse
+from ghostpoi.attack.counting import Scores, Sparse
 from ghostpoi.attack.victims.base import WRONG, Exam
 from ghostpoi.attack.victims.counts import Chain, Markov
 from ghostpoi.attack.victims.judge import judged, ranks

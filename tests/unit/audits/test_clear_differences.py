@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.blocks.frontier import at_most, half
-from ghostpoi.audits.measures.gaps import LEVEL, PRACTICAL, Spread, Verdict, against, holm, spread
+from ghostpoi.audits.measures.gaps import PRACTICAL, SIGNIFICANCE, Spread, Verdict, against, holm, spread
 from ghostpoi.study.labels import corrected, show
 
 
@@ -49,15 +49,15 @@ def test_holm(p: list[float], signs: list[int]) -> None:
 
 def test_holm_gives_the_level_of_each_rank() -> None:
     found = holm([of(0.012), None, of(0.001), of(0.3), of(0.011)])
-    assert [one and one.level for one in found] == [LEVEL / 2, None, LEVEL / 4, 0.0, LEVEL / 3]
+    assert [one and one.level for one in found] == [SIGNIFICANCE / 2, None, SIGNIFICANCE / 4, 0.0, SIGNIFICANCE / 3]
 
 
 @given(st.lists(st.floats(1e-6, 0.999), max_size=12))
 def test_holm_calls_no_more_clear_than_single_tests_and_no_less_than_bonferroni(p: list[float]) -> None:
     for one, after in zip(p, holm([of(one) for one in p]), strict=True):
         assert after
-        assert not after.sign or one <= LEVEL
-        assert after.sign or one > LEVEL / len(p) * (1 - 1e-6)
+        assert not after.sign or one <= SIGNIFICANCE
+        assert after.sign or one > SIGNIFICANCE / len(p) * (1 - 1e-6)
 
 
 @pytest.mark.parametrize(("mean", "sign"), [(0.0019, 0), (0.002, 1), (-0.0021, -1), (-0.0019, 0)])

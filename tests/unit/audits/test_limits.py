@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ghostpoi.audits.limits import BEYOND, UNSURE, WITHIN, LimitSettings, decide, limits_of
+from ghostpoi.audits.verdicts import BEYOND, UNSURE, WITHIN, LimitSettings, decide, limits_of
 
 
 def audit(low: float, high: float, far: float = 0.2, steps: int = 5000) -> dict[str, Any]:

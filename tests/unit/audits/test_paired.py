@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.audits.measures.paired import DRAWS, MOST_CLUSTERS, Interval, Steps
+from ghostpoi.audits.measures.gaps import DRAWS, MOST_CLUSTERS, Interval, Steps
 from ghostpoi.data.checkins import Bools, Longs
 from ghostpoi.randomness import Seed
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.audits.limits import BEYOND, UNSURE, WITHIN, decide
 from ghostpoi.audits.measures import persons as measure
 from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
 from ghostpoi.audits.persons import Persons, PersonSettings, joined, public, summary
+from ghostpoi.audits.verdicts import BEYOND, UNSURE, WITHIN, decide
 from ghostpoi.data.places import HOMES
 
 Row = tuple[int, int, int, int]  # person, pseudonym of the person, time, cell

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.audits.measures.accuracy import step
-from ghostpoi.audits.measures.gaps import PRACTICAL
-from ghostpoi.audits.measures.paired import Interval
+from ghostpoi.audits.measures.gaps import PRACTICAL, Interval
 from ghostpoi.audits.verdicts import (
     CANNOT_TELL,
     LITTLE,

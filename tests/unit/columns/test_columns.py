@@ -17,7 +17,7 @@ import pytest
 
 from ghostpoi.columns import RelatedVenues, VenueColumns, classify
 from ghostpoi.columns.dependence import agreement
-from ghostpoi.columns.likeness import likeness
+from ghostpoi.columns.users import likeness
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Source

@@ -15,8 +15,7 @@ from small_city import called, sentence
 
 from ghostpoi.data import synthetic, synthetic_files
 from ghostpoi.data.geo import chord, haversine_km, unit_sphere
-from ghostpoi.data.synthetic_files import city_frames, cut, write_world
-from ghostpoi.data.synthetic_world import APART_KM, MAX_CITIES, World
+from ghostpoi.data.synthetic_files import APART_KM, MAX_CITIES, World, city_frames, cut, write_world
 from ghostpoi.errors import InputError
 
 PLAN = World(12, 60, 150, 30, seed=3, travellers=0.3)

@@ -14,7 +14,7 @@ from small_city import called, city, release, sentence
 from torch import Tensor
 
 from ghostpoi.draw.methods import KEEP
-from ghostpoi.draw.methods.baselines import Em
+from ghostpoi.draw.methods.ghost import Em
 from ghostpoi.draw.methods.unlearnable import RobustUe, TransferableUe, TsUe
 from ghostpoi.draw.model_walk import Walker
 from ghostpoi.draw.scoring import Position

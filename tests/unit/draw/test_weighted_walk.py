@@ -11,8 +11,8 @@ from ghostpoi import formats
 from ghostpoi.draw import walks
 from ghostpoi.draw.methods import METHODS, Method
 from ghostpoi.draw.methods.base import Position, Tensor
-from ghostpoi.draw.methods.baselines import Random
 from ghostpoi.draw.methods.crowd import Crowd
+from ghostpoi.draw.methods.ghost import Random
 from ghostpoi.draw.model_rounds import run
 from ghostpoi.draw.table import publish
 from ghostpoi.draw.task import Task

@@ -7,8 +7,7 @@ import pytest
 import sample_releases
 import small_city
 
-from ghostpoi.audits.limits import BEYOND, UNSURE, WITHIN
-from ghostpoi.audits.verdicts import CANNOT_TELL, LITTLE, NOTHING
+from ghostpoi.audits.verdicts import BEYOND, CANNOT_TELL, LITTLE, NOTHING, UNSURE, WITHIN
 from ghostpoi.reports.audit_view import AuditView
 from ghostpoi.reports.decision import Decision, decision
 from ghostpoi.reports.release_view import ReleaseView, open_release
