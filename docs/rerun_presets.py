@@ -1,15 +1,15 @@
 """Protect files with every preset of `protect --for`, and measure what each release gives away about people.
 
-    python docs/rerun_presets.py NYC=FILE California=FILE [--drop COLUMN...] [--only PRESET...]
+    python docs/rerun_presets.py NYC=FILE California=FILE [--drop COLUMN...]
 
 stores results/presets.json; `make pages` then writes the table on docs/how-to/protect.md. Two cities take about ten
-minutes on two cores.
+minutes on two cores. The last release has the preset `public` with larger crowds, which hide usual places better.
 
 An outsider knows four check-ins of a person: the part of the day (a quarter) or the hour, and the place, as wide as a
 crowd. A person is singled out if the release has one person alone who fits one of these or, together, those in one
-session. Rows
-are joined if a key occurs once in the clean file and once in the release, in the same row: the second, the second of
-the week, the gaps before and after the check-in within its session. What the release rounds, the outsider rounds too.
+session. Rows are joined if a key occurs once in the clean file and once in the release, in the same row: the second,
+the second of the week, the gaps before and after the check-in within its session. What the release rounds, the outsider
+rounds too.
 """
 
 import argparse
@@ -38,6 +38,10 @@ RESULTS = Path(__file__).parent.parent / "results" / "presets.json"
 SEED = 133449441170179652605563928414472319799
 KNOWN, DRAWS, MOST = 4, 5, 100_000  # check-ins of a person, draws of each, people
 WEEK_S, DAY_S = 7 * 86_400, 86_400
+RELEASES: dict[str, tuple[str | None, list[str]]] = {  # the preset of each, and what is set in addition
+    "default": (None, []), **{name: (name, []) for name in PRESETS},
+    "public, crowds of 256": ("public", ["method.size=256"]),
+}  # fmt: skip
 SQUARE = 1 / 111.195  # degrees in a kilometre
 ROWS = {  # of the table: the text and the format of each figure
     "one_of_four_part": ("one of four known check-ins, to the part of the day and the place, singles out", ".1%"),
@@ -63,25 +67,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", metavar="NAME=FILE")
     parser.add_argument("--drop", nargs="+", default=[], help="columns to leave out, where a file has them")
-    parser.add_argument("--only", nargs="+", default=["default", *PRESETS])
     given = parser.parse_args()
-    found: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    found: dict[str, Any] = {}
     for text in given.files:
         name, _, file = text.partition("=")
-        for preset in given.only:
-            now = measured(Path(file), preset, given.drop)
-            found.setdefault(name, {})[preset] = {key: round(value, 4) for key, value in now.items()}
-            RESULTS.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        for label, (purpose, more) in RELEASES.items():
+            now = measured(Path(file), purpose, more, given.drop)
+            found.setdefault(name, {})[label] = {key: round(value, 4) for key, value in now.items()}
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
-def measured(file: Path, preset: str, drop: list[str]) -> dict[str, float]:
+def measured(file: Path, purpose: str | None, more: list[str], drop: list[str]) -> dict[str, float]:
     """Return what a release of a file with a preset gives away."""
-    purpose = None if preset == "default" else preset
     with tempfile.TemporaryDirectory() as scratch:
         table, release = Path(scratch, "checkins.csv"), Path(scratch, "release")
         clean = formats.read(file)
         clean.rows.to_frame(clean.mapping).drop(drop, strict=False).write_csv(table)
-        made = ghostpoi.protect(table, output=release, purpose=purpose, seed=SEED)
+        made = ghostpoi.protect(table, output=release, purpose=purpose, seed=SEED, set=more)
         return figures(table, release, made.manifest)
 
 

@@ -322,3 +322,33 @@ def test_a_file_of_one_week_and_separate_dates(tmp_path: Path) -> None:
     words = ("--map", "date=day", "--map", "time=at", "--times", "hour")
     said = sentence(called("protect", file, "-o", tmp_path / "r", *SETS, *RANDOM, *MAP, *words))
     assert "--times hour needs the date and the time in one column; put them together, or use --times keep" in said
+
+
+SHIFTED = ("--times", "shift", "--pseudonyms", "session")
+
+
+def test_reports_put_rows_next_to_clean_ones_by_their_clean_times(tmp_path: Path) -> None:
+    plain, coarse_one = release("random", "txt"), release("random", "txt", "--times", "part-of-day")
+    for made in (release("random", "txt", *SHIFTED), coarse_one):
+        page, private = tmp_path / "page.html", ("--private", made.private, "--with-clean")
+        assert called("report", made.folder, *private, "--compare", plain.folder, "-o", page).returncode == 0
+        said = sentence(called("report", made.folder, *private, "--compare", coarse_one.folder, "-o", page))
+        assert "its user ids are pseudonyms or its times are not those of the file, so its rows cannot be put" in said
+        assert called("report", made.folder, "--compare", plain.folder, "-o", page).returncode == 0
+
+
+def test_an_audit_of_several_releases_does_not_depend_on_their_times(tmp_path: Path) -> None:
+    """Draws go by the clean time, so what several releases reveal of venues is that of releases with their times."""
+    found = []
+    for kinds in ((("--times", "hour"), ("--times", "shift")), ((), ())):
+        folder = tmp_path / str(len(found))
+        for number, words in enumerate(kinds):
+            made = release("random", "txt", *words)
+            shutil.copytree(made.folder, folder / str(number))
+            shutil.copytree(made.private, Path(f"{folder / str(number)}.private"))
+        done = called("audit", city(), folder / "0", "--series", folder, "--seeds", 1, "--adversaries", "none",
+                      "--victim", "markov", "--no-naturalness", "--json", *SPLIT)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout)["series"])
+    assert found[0]["recurring_visits"] == 2 * len(formats.read(city()).table)
+    assert all(found[0][name] == found[1][name] for name in ("recurring_visits", "restored", "pinned"))
