@@ -91,6 +91,7 @@ MODULES = {
     "adbc_driver_postgresql": "databases",
     "adbc_driver_sqlite": "databases",
     "duckdb": "databases",
+    "obstore": "s3",
 }  # the rest is always installed
 
 
