@@ -19,7 +19,7 @@ import torch
 
 from ghostpoi import __version__
 from ghostpoi.attack.evidence import leak, rule_of
-from ghostpoi.attack.victims import victim_settings
+from ghostpoi.attack.victims import VICTIMS, victim_settings
 from ghostpoi.audits.cache import Cache, Record
 from ghostpoi.audits.controls import CLEAN, DISTANCE, FLOORS, ITSELF
 from ghostpoi.audits.grid import HITS, Contest, Grid, Release, over_seeds, release_seeds, with_poi
@@ -163,7 +163,8 @@ class Runner:
         trained = [name for name, _ in releases if self._releases.settings(name).method.needs_trajectory_lm]
         trained += [self.study.methods[0].text] if measured and self.study.naturalness else []
         needed = dict.fromkeys((replace(c, victim=VICTIM), seed) for c, seed in contests if c.victim != ITSELF)
-        return Portion(place, seeds, list(releases), list(needed), list(dict.fromkeys(trained)), measured)
+        answers = [one for one in contests if one[0].victim == ITSELF or VICTIMS[one[0].victim].only_counts]
+        return Portion(place, seeds, list(releases), list(needed), list(dict.fromkeys(trained)), measured, answers)
 
     def measure(self, seeds: Sequence[int], controls: bool = False) -> None:
         """Measure and store the cells, or only the controls, that lack some of these seeds."""
@@ -209,6 +210,10 @@ class Runner:
     def restoration(self, contest: Contest, seed: int) -> None:
         """Leave in the cache what an adversary makes of a release."""
         self._grid.restoration(contest, seed)
+
+    def answer(self, contest: Contest, seed: int) -> None:
+        """Leave in the cache what a predictor, or a victim that counts, achieves."""
+        self._grid.measures([contest], [seed])
 
     def measures(self, method: str, seed: int) -> dict[str, Any]:
         """Measure plausibility, naturalness and utility of a release, and the detector if the study asks for it."""

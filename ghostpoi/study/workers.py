@@ -1,7 +1,7 @@
 """Releases, their measures and restorations of studies in parallel processes; the cache carries what they make.
 
-Most adversaries use one core, and a release on CUDA waits for its own host more than for the device. While the caller
-trains victims on one portion, the processes go on with the next ones.
+Most adversaries use one core, as do victims that count, and a release on CUDA waits for its own host more than for the
+device. While the caller trains neural victims on one portion, the processes go on with the next ones.
 """
 
 import gc
@@ -10,7 +10,7 @@ import pickle
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Queue
 from threading import Thread
 from typing import Any, Literal, NamedTuple, Protocol
@@ -32,13 +32,15 @@ class Maker(Protocol):
 
     def restoration(self, contest: Contest, seed: int) -> object: ...
 
+    def answer(self, contest: Contest, seed: int) -> object: ...
+
     def measures(self, method: str, seed: int) -> object: ...
 
 
 class Task(NamedTuple):
     """One call of a maker."""
 
-    name: Literal["train", "published", "restoration", "measures"]
+    name: Literal["train", "published", "restoration", "answer", "measures"]
     arguments: tuple[Any, ...]
 
 
@@ -51,6 +53,7 @@ class Portion(NamedTuple):
     contests: list[tuple[Contest, int]]
     trained: Sequence[str] = ()  # methods that need a trained model
     measured: Sequence[tuple[str, int]] = ()  # releases whose measures are asked for; they need the model, too
+    answers: Sequence[tuple[Contest, int]] = ()  # contests that need no more than one core after the restoration
     controls: bool = False  # only cells that need no release are measured then
 
     @property
@@ -62,12 +65,22 @@ class Portion(NamedTuple):
         release = {one: Task("published", one) for one in self.releases}
         for (method, _), task in release.items():
             found[task] = trained if method in self.trained else set()
-        for contest, seed in self.contests:
-            needs = [release.get((contest.release, number)) for number in release_seeds(contest, seed)]
-            found[Task("restoration", (contest, seed))] = {task for task in needs if task}
-        for one in self.measured:
-            found[Task("measures", one)] = {*trained, *([release[one]] if one in release else [])}
+        made: dict[tuple[Contest, int], Task] = {}  # with no victim: they share what the adversary restores
+        for one in self.contests:
+            made[replace(one[0], victim=""), one[1]] = task = Task("restoration", one)
+            found[task] = self._held(release, *one)
+        for one in self.answers:
+            restored = made.get((replace(one[0], victim=""), one[1]))
+            found[Task("answer", one)] = {restored} if restored else self._held(release, *one)
+        for measured in self.measured:
+            found[Task("measures", measured)] = {*trained, *([release[measured]] if measured in release else [])}
         return found
+
+    @staticmethod
+    def _held(release: dict[tuple[str, int], Task], contest: Contest, seed: int) -> set[Task]:
+        """The tasks that make the releases which the adversary of a contest holds."""
+        needs = (release.get((contest.release, number)) for number in release_seeds(contest, seed))
+        return {task for task in needs if task}
 
 
 def prepared(makers: Sequence[Maker], portions: Iterator[Portion], workers: int) -> Iterator[Portion]:

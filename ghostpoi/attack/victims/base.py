@@ -75,6 +75,7 @@ class Victim(ABC):
     summary: ClassVar[str]  # what it is, in one sentence
     version: ClassVar[int] = 1  # raised whenever the same jobs give other results
     effort: ClassVar[float] = 500.0  # about how many Markov victims could be trained meanwhile; for progress bars
+    only_counts: ClassVar[bool] = False  # it trains no model: one core is enough
     knows_users: ClassVar[bool] = True  # False: the owners of the sessions make no difference to it
 
     def settings(self, protocol: str) -> tuple[ModelSettings, Training]:

@@ -21,6 +21,8 @@ from ghostpoi.settings import ModelSettings, Training
 class CountingVictim(Victim):
     """Reads the sessions once. A subclass implements `fit`."""
 
+    only_counts = True
+
     @abstractmethod
     def fit(self, train: Sessions, exam: Exam) -> Scorer:
         """Return what the training sessions predict."""

@@ -38,6 +38,10 @@ class Clerk:
         assert f"{contest.release} {seed}" in self.notes()
         self._note(f"{contest.adversary} on {contest.release} {seed}")
 
+    def answer(self, contest: Contest, seed: int) -> None:
+        assert f"{contest.release} {seed}" in self.notes()
+        self._note(f"answer of {contest.victim} to {contest.adversary} on {contest.release} {seed}")
+
     def measures(self, method: str, seed: int) -> None:
         assert {f"{method} {seed}", "train ghost"} <= set(self.notes())
         self._note(f"measures of {method} {seed}")
@@ -169,3 +173,18 @@ def test_a_restoration_waits_for_all_releases_that_its_adversary_holds() -> None
     several, held = Contest("random", "multi-release-2", 0.1, "markov"), [("random", 3), ("random", 1003)]
     tasks = Portion(0, [3], [*held, ("random", 4), ("pgd", 3)], [(several, 3)]).tasks
     assert tasks[Task("restoration", (several, 3))] == {Task("published", one) for one in held}
+
+
+def test_a_counting_victim_waits_for_what_it_counts_and_a_predictor_for_its_release() -> None:
+    restored, counted = (Contest("random", "habits", 0.1, victim) for victim in ("transformer", "counting"))
+    predictor = Contest("random", "posterior", 0.1, "itself")
+    asked = Portion(0, [3], [("random", 3)], [(restored, 3)], answers=[(counted, 3), (predictor, 3)])
+    assert asked.tasks[Task("answer", (counted, 3))] == {Task("restoration", (restored, 3))}
+    assert asked.tasks[Task("answer", (predictor, 3))] == {Task("published", ("random", 3))}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_answers_arrive_with_their_portion(tmp_path: Path, workers: int) -> None:
+    asked = portion(0, 0)._replace(answers=[(Contest("random", "posterior", 0.1, "itself"), 0)])
+    assert list(prepared([Clerk(tmp_path)], iter([asked]), workers)) == [asked]
+    assert "answer of itself to posterior on random 0" in Clerk(tmp_path).notes()
