@@ -1,5 +1,6 @@
 """What to read from a database, and where that is."""
 
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -55,7 +56,9 @@ def database_of(place: str) -> str:
     """Return the kind of the database at a place, a key of ENGINES; "" if it is none."""
     if URL.match(place):
         return "postgresql"
-    with suppress(OSError, ValueError), open(place, "rb") as file:
+    if not os.path.isfile(place):  # to look into a pipe would take what it gives
+        return ""
+    with suppress(OSError), open(place, "rb") as file:
         head = file.read(len(SQLITE))
         return "sqlite" if head == SQLITE else "duckdb" if head[8:].startswith(DUCKDB) else ""
     return ""
