@@ -93,10 +93,12 @@ def find_adversary(name: str) -> tuple[Adversary | None, int]:
     return ADVERSARIES.get(name), 1
 
 
-def judges_of(adversary: str, victims: Sequence[str]) -> Sequence[str]:
-    """Return the victims that an adversary or a control faces: ITSELF alone if it predicts."""
+def contests_between(release: str, adversary: str, leak: float | None, victims: Sequence[str]) -> list[Contest]:
+    """Return the contests of an adversary or a control: one if it predicts, and no leak if it uses none."""
     found = find_adversary(adversary)[0]
-    return (ITSELF,) if found is not None and found.predicts else victims
+    judges = (ITSELF,) if found is not None and found.predicts else victims
+    held = leak if found is None or found.uses_leak else None
+    return [Contest(release, adversary, held, victim) for victim in judges]
 
 
 def effort_of(adversary: str) -> float:
@@ -203,11 +205,10 @@ class Grid:
         """Return what the adversary of a contest knows."""
         first, *further = released
         release, (adversary, _) = self.releases(contest.release), find_adversary(contest.adversary)
-        blind = adversary is not None and not adversary.uses_leak
-        leaked = self._leak(replace(contest, leak=0.0) if blind else contest, seed)
         return Evidence.of(
-            with_poi(self.train, first), self.train.poi, leaked, self.rows, release.rule, tuple(further), self.kept,
-            release.pseudonym, self._outside if adversary and adversary.needs_outside else None,
+            with_poi(self.train, first), self.train.poi, self._leak(contest, seed), self.rows, release.rule,
+            tuple(further), self.kept, release.pseudonym,
+            self._outside if adversary and adversary.needs_outside else None,
         )  # fmt: skip
 
     def _leak(self, contest: Contest, seed: Seed) -> Bools:

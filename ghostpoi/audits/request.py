@@ -22,7 +22,7 @@ from ghostpoi.audits.controls import (
     RANDOM_MATCHED,
     default_adversaries,
 )
-from ghostpoi.audits.grid import Contest, effort_of, judges_of
+from ghostpoi.audits.grid import Contest, contests_between, effort_of
 from ghostpoi.audits.match import publisher_of
 from ghostpoi.audits.persons import PersonSettings
 from ghostpoi.audits.verdicts import LimitSettings
@@ -79,7 +79,7 @@ class Attacks:
 
     def contests_of(self, release: str, adversary: str) -> list[Contest]:
         """Return what an adversary or a control needs on a release: a contest per victim."""
-        return [Contest(release, adversary, self.leak, victim) for victim in judges_of(adversary, self.victims)]
+        return contests_between(release, adversary, self.leak, self.victims)
 
     def contests(self, random: Sequence[str]) -> list[Contest]:
         """Return all contests except those of the random releases against the strongest adversary, not known yet."""

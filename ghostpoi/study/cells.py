@@ -12,7 +12,7 @@ from ghostpoi.attack.evidence import EVIDENCE_VERSION
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.attack.victims.judge import DISTANCE_VERSION
 from ghostpoi.audits.controls import CLEAN, DISTANCE, ITSELF, LEAK_MIXED, LEAK_ONLY, LEAK_STAY
-from ghostpoi.audits.grid import LEAK_STAY_VERSION, RESTORATION_VERSION, Contest, find_adversary, judges_of
+from ghostpoi.audits.grid import LEAK_STAY_VERSION, RESTORATION_VERSION, Contest, contests_between, find_adversary
 from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION
 from ghostpoi.audits.measures.detection import DETECTION_VERSION
 from ghostpoi.audits.measures.utility import PLAUSIBILITY_VERSION, UTILITY_VERSION
@@ -83,10 +83,9 @@ def contests_of(study: Study) -> list[Contest]:
         for variant in study.methods:
             method = variant.text
             for name in study.attackers(method):
-                ratios = study.leak if ADVERSARIES[name].uses_leak else (None,)
-                contests += [Contest(method, name, r, one) for one in judges_of(name, [victim]) for r in ratios]
+                contests += [one for r in study.leak for one in contests_between(method, name, r, [victim])]
             contests += [Contest(method, name, r, victim) for name in (LEAK_MIXED, *several) for r in study.leak]
-    return list(dict.fromkeys(contests))  # an adversary that predicts is one contest for all victims
+    return list(dict.fromkeys(contests))  # a predictor is one contest for all victims, and one without a leak for all r
 
 
 def is_current(cell: Cell) -> bool:

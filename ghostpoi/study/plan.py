@@ -95,6 +95,7 @@ KEYS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {  # default, what the
     "detector": (False, "true or false", lambda v: isinstance(v, bool)),
     "naturalness": (True, "true or false", lambda v: isinstance(v, bool)),
     "distance": (False, "true or false", lambda v: isinstance(v, bool)),
+    "control": (True, "true or false", lambda v: isinstance(v, bool)),
 }
 
 
@@ -132,7 +133,8 @@ def load(name: str) -> Study:
     for kind, wanted, known in named:
         if missing := [one for one in wanted if one not in known]:
             raise InputError(f"{path}: there is no {kind} {missing[0]!r}; choose from {', '.join(known)}")
-    variants = dict.fromkeys(Variant(" ".join(text.split())) for text in (*table["methods"], RANDOM))  # the control
+    methods = (*table["methods"], RANDOM) if table.pop("control") else table["methods"]
+    variants = dict.fromkeys(Variant(" ".join(text.split())) for text in methods)
     for variant in variants:
         variant.settings("strong")  # refuses unknown methods and settings
     table |= {key: tuple(dict.fromkeys(table[key])) for key in ("adversaries", "victims", "releases")}

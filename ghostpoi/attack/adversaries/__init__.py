@@ -33,7 +33,7 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "posterior-informed": "posterior:InformedPosterior",
         "posterior-learned": "posterior:LearnedPosterior",
         "posterior-no-leak": "posterior:PosteriorWithoutLeak",
-        "posterior-informed-no-leak": "posterior:InformedWithoutLeak",
-        "posterior-learned-no-leak": "posterior:LearnedWithoutLeak",
+        "posterior-informed-no-leak": "posterior:InformedPosteriorWithoutLeak",
+        "posterior-learned-no-leak": "posterior:LearnedPosteriorWithoutLeak",
     },
 )

@@ -9,7 +9,7 @@ that may be behind a released one take their place, each with the probability th
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
@@ -30,6 +30,10 @@ ABOUT = 0.5  # visits added to both totals whose ratio corrects a venue's weight
 DIGITS = 9  # to which released venues must agree to count as one crowd
 ITERATIONS = 40  # of estimating popularity where none is published
 
+PUBLIC = "the public rule, published aggregates, and who released what and when"
+TRUTH = "the city's true popularity of venues and hours of categories"
+P = TypeVar("P", bound=Predictor)
+
 
 @dataclass(frozen=True)
 class Posterior(Predictor):
@@ -37,7 +41,7 @@ class Posterior(Predictor):
 
     number = 21
     title = "exact posterior"
-    holds = "the public rule, published aggregates, who released what and when, and leaked visits with their users"
+    holds = f"{PUBLIC}, and leaked visits with their users"
     does = "weighs all venues behind each visit by habits, popularity and hours, and predicts the next venue itself"
     effort = 15.0
 
@@ -107,8 +111,8 @@ class InformedPosterior(Posterior):
     """A22 is A21 with outside knowledge of how popular venues are and at which hours each category is visited."""
 
     number = 22
-    title = "exact posterior, informed"
-    holds = "what A21 holds, and the city's true popularity of venues and hours of categories"
+    title = "informed posterior"
+    holds = f"what A21 holds, and {TRUTH}"
     does = "does what A21 does with the true figures in place of the published ones"
     needs_outside = True
 
@@ -144,39 +148,19 @@ class LearnedPosterior(Predictor):
         return replace(counted, scorer=blended(soft, counts, evidence, validation, *shape, seed, device))
 
 
-@dataclass(frozen=True)
-class PosteriorWithoutLeak(Posterior):
-    """A24 is A21 without the leak."""
-
-    number = 24
-    title = "exact posterior, no leak"
-    holds = "the public rule, published aggregates, and who released what and when; no leak"
-    does = "does what A21 does"
-    uses_leak = False
-    needs_seed = False
+def without_leak(base: type[P], number: int, holds: str) -> type[P]:
+    """Return a predictor that differs from another in its evidence alone: nothing leaked."""
+    about = {
+        "__doc__": f"A{number} is A{base.number} without the leak.", "__module__": __name__, "number": number,
+        "title": f"{base.title}, no leak", "holds": holds, "does": f"does what A{base.number} does",
+        "uses_leak": False, "needs_seed": base.trains,
+    }  # fmt: skip
+    return dataclass(frozen=True)(type(f"{base.__name__}WithoutLeak", (base,), about))
 
 
-@dataclass(frozen=True)
-class InformedWithoutLeak(InformedPosterior):
-    """A25 is A22 without the leak."""
-
-    number = 25
-    title = "informed posterior, no leak"
-    holds = "what A24 holds, and the city's true popularity of venues and hours of categories"
-    does = "does what A22 does"
-    uses_leak = False
-    needs_seed = False
-
-
-@dataclass(frozen=True)
-class LearnedWithoutLeak(LearnedPosterior):
-    """A26 is A23 without the leak."""
-
-    number = 26
-    title = "learned posterior, no leak"
-    holds = "what A24 holds"
-    does = "does what A23 does"
-    uses_leak = False
+PosteriorWithoutLeak = without_leak(Posterior, 24, f"{PUBLIC}; no leak")
+InformedPosteriorWithoutLeak = without_leak(InformedPosterior, 25, f"what A24 holds, and {TRUTH}")
+LearnedPosteriorWithoutLeak = without_leak(LearnedPosterior, 26, "what A24 holds")
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,11 @@ def _around(discs: Discs, radius_km: float) -> sparse.csr_array:
     return sparse.coo_array((np.ones(len(at[0]), np.float32), at), (rows, rows)).tocsr()
 
 
+@lru_cache(maxsize=len(RADII_KM))
+def _dense(discs: Discs, radius_km: float, device: torch.device) -> torch.Tensor:
+    return torch.from_numpy(discs.around(radius_km).toarray()).to(device)
+
+
 @lru_cache(maxsize=2)
 def _discs(lat: bytes, lon: bytes) -> Discs:
     return Discs(Places(np.frombuffer(lat), np.frombuffer(lon)))
@@ -93,9 +98,7 @@ def guesses(scores: Scores, discs: Discs, radius_km: float, device: torch.device
     if isinstance(scores, Sparse):
         return _sparse_guesses(scores, around)
     if device.type != "cpu" and around.shape[0] <= DENSE:
-        held = torch.as_tensor(scores, dtype=torch.float32, device=device) @ torch.from_numpy(around.toarray()).to(
-            device
-        )
+        held = torch.as_tensor(scores, dtype=torch.float32, device=device) @ _dense(discs, radius_km, device)
         best: Longs = held[:, 1:].argmax(1).cpu().numpy() + 1
         return best
     dense = torch.as_tensor(scores).cpu().numpy()
