@@ -435,7 +435,8 @@ def test_a_run_that_prints_its_tables(
 @pytest.mark.parametrize("name", plan.names())
 def test_studies_that_come_along(name: str) -> None:
     study = plan.load(name)
-    assert "random" in [variant.text for variant in study.methods]
+    # What the default gives away is measured against what needs no release.
+    assert ("random" in [variant.text for variant in study.methods]) == (name != "frontier")
     assert study.seeds >= 3
 
 
