@@ -65,7 +65,7 @@ from ghostpoi.regions.compare import opened_pair
 from ghostpoi.regions.divide import read_region
 from ghostpoi.regions.job import Job, sample, sampled
 from ghostpoi.regions.scale import Scale, Stages
-from ghostpoi.release.manifest import checked_manifest, read_manifest, with_groups
+from ghostpoi.release.manifest import checked_manifest, read_manifest, settings_of, with_groups
 from ghostpoi.release.verify import Check
 from ghostpoi.settings import TrajectoryLM
 
@@ -90,7 +90,8 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
     if keep:
         check_writable(release)
     if manifest is not None and by_region(request, scale):
-        adversaries = completed(request.adversaries, bool(manifest["columns"].get("kept")), pseudonyms=False)
+        kept, rotates = bool(manifest["columns"].get("kept")), settings_of(manifest).rotates_users
+        adversaries = completed(request.adversaries, kept, rotates)
         request = replace(request, adversaries=adversaries)
         with opened_pair(release, request.file, request.mapping, manifest, private, scale, say, report) as pair:
             found, away, more = _sampled(request, chosen, manifest, pair, count)

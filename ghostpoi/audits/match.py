@@ -32,9 +32,12 @@ from ghostpoi.release.users import clean_rows
 from ghostpoi.settings import FilterSettings, Published
 
 
-def undo(released: CheckinFile, clean: Checkins, private: Path, settings: Publication) -> tuple[CheckinFile, Longs]:
-    """Return the release with true users, rows in clean order, and the pseudonym of each row, (N,)."""
-    table, row = released.table, clean_rows(private, clean, released.table, settings)
+def undo(released: CheckinFile, clean: Checkins, row: Longs) -> tuple[CheckinFile, Longs]:
+    """Return the release with true users, rows in clean order, and the pseudonym of each row, (N,).
+
+    `row` (N,) are the clean rows of the released ones.
+    """
+    table = released.table
     order = np.argsort(row)
     raw = clean.user[row[order]]
     distinct = np.unique(raw)
@@ -101,7 +104,8 @@ def read_pair(
         manifest = checked_manifest(folder)
         after, before = read_data(folder, manifest, file.limit), read_clean(file, mapping, manifest)
         if (settings := settings_of(manifest)).reorders:
-            after, pseudonym = undo(after, before.table, private or Path(f"{release}.private"), settings)
+            row = clean_rows(private or Path(f"{release}.private"), before.table, after.table, settings)
+            after, pseudonym = undo(after, before.table, row)
             pseudonym = pseudonym if settings.rotates_users else None  # one per person is as good as her id
     else:
         before, after = formats.read(file, mapping), formats.read(released, mapping)
@@ -126,9 +130,12 @@ def pair_of(
             f"{release} does not have the columns of {file} ({what}); give a release in the format of the file"
         )
     _check_city(file, release, clean, released)
-    rows = np.arange(len(clean))
-    if manifest is not None and manifest.get("rows", {}).get("withheld"):
-        rows = prepare(clean, settings_of(manifest), whole_file, crowds).shown(withholds(manifest))
+    rows, settings = np.arange(len(clean)), None if manifest is None else settings_of(manifest)
+    if manifest is not None and settings and manifest.get("rows", {}).get("withheld"):
+        rows = prepare(clean, settings, whole_file, crowds).shown(withholds(manifest))
+    if settings and settings.reorders and not whole_file and len(rows) == len(released):
+        after, pseudonym = undo(after, clean, rows)  # rows of regions are in the order of the file
+        released, pseudonym = after.table, pseudonym if settings.rotates_users else None
     kept = _unchanged(before.rows.take(rows), after) if len(rows) == len(released) else {}
     if clean.crossing is not None and len(rows) == len(released):
         released = replace(released, crossing=clean.crossing[rows])

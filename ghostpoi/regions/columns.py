@@ -22,7 +22,7 @@ from ghostpoi.regions.divide import read_joint, read_region
 from ghostpoi.regions.job import Job, Region, TestedColumns, by_hash, joint, sample
 from ghostpoi.regions.scale import Stages, done_all
 from ghostpoi.release.refusals import check_parts
-from ghostpoi.release.users import wanted
+from ghostpoi.release.users import hidden, wanted
 from ghostpoi.release.venue_files import classify_file
 
 FEW_ROWS = 20_000  # with fewer, a region is too small for all tests
@@ -76,7 +76,14 @@ def test_columns(job: Job, number: int) -> TestedColumns | None:
     request, category = job.request, job.request.settings.keeps_category
     if number == TOGETHER:
         file = read_joint(job)
-        found = classify_file(file, request.keep, request.drop, None, category, order=False)  # of regions
+        found = classify_file(
+            file,
+            request.keep,
+            request.drop,
+            hidden(file.table, request.settings),
+            category,
+            order=False,  # of regions
+        )
         return _seen(file, found)
     region = job.regions[number]
     file = read_region(job, region)
@@ -85,10 +92,12 @@ def test_columns(job: Job, number: int) -> TestedColumns | None:
         tests = Tests(file.table, file.rows, file.mapping)
         if alone:
             check_order(tests, file.path)
-        check_parts(file, [name for name in tests.extra if tests.kind(name) == "change"])
+        if not request.settings.reorders:
+            check_parts(file, [name for name in tests.extra if tests.kind(name) == "change"])
         return None
-    found = classify_file(file, request.keep, request.drop, None, category)
-    check_parts(file, found.change)
+    found = classify_file(file, request.keep, request.drop, hidden(file.table, request.settings), category)
+    if not request.settings.reorders:  # else rows are divided again
+        check_parts(file, found.change)
     return _seen(file, found)
 
 

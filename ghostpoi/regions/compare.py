@@ -22,6 +22,7 @@ from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, is_done, leaving
 from ghostpoi.regions.packs import read_groups, write_pack
 from ghostpoi.regions.pieces import raw_rows
 from ghostpoi.regions.protect import joint_figures, without_rows
+from ghostpoi.regions.reorder import move, origins, table_of
 from ghostpoi.regions.scale import Scale, Stages, done_all
 from ghostpoi.release.manifest import (
     clean_source,
@@ -33,7 +34,16 @@ from ghostpoi.release.manifest import (
     withholds,
 )
 from ghostpoi.release.private_folder import RowsRequest
-from ghostpoi.release.verify import Check, folder_checks, hidden_check, order_check, shown_homes, stated_check
+from ghostpoi.release.users import read_map
+from ghostpoi.release.verify import (
+    Check,
+    folder_checks,
+    hidden_check,
+    map_check,
+    order_check,
+    shown_homes,
+    stated_check,
+)
 from ghostpoi.settings import RegionSettings
 
 if TYPE_CHECKING:
@@ -57,7 +67,7 @@ def opened_pair(
         yield Job.whole(clean, asked), Job.whole(written, asked), Stages(OneProcess(), report, IN_MEMORY)
         return
     with working(scale or IN_MEMORY, private, say, report) as (place, stages):
-        pair = _divided_pair(release, against, mapping, manifest, place, stages)
+        pair = _divided_pair(release, against, mapping, manifest, private, place, stages)
         yield pair if isinstance(pair, Check) else (*pair, stages)
 
 
@@ -66,8 +76,9 @@ def _request(manifest: dict[str, Any], mapping: dict[str, str]) -> RowsRequest:
 
 
 def _divided_pair(
-    release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], place: Path, stages: Stages
-) -> tuple[Job, Job] | Check:
+    release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], private: Path, place: Path,
+    stages: Stages,
+) -> tuple[Job, Job] | Check:  # fmt: skip
     """Divide a clean dataset and its release; return both, or the check that fails if they do not fit together."""
     stated, fields = manifest["regions"], manifest["columns"]["fields"]
     values = {name: stated[name] for name in ("gap_km", "most_venues", "most_rows") if name in stated}
@@ -75,11 +86,10 @@ def _divided_pair(
     source, asked = data_source(release, manifest, against.limit), _request(manifest, mapping or fields)
     clean = job_of(place / "clean", clean_source(against, manifest), asked, scale)
     written = job_of(place / "written", source, _request(manifest, fields), scale)
-    if clean.pieces.names != written.pieces.names and clean.pieces.several:
+    reorders = asked.settings.reorders
+    if clean.pieces.names != written.pieces.names and clean.pieces.several and not reorders:
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)
-    source = replace(source, encoding=clean.source.encoding)
-    written = replace(written, regions=clean.regions, format=clean.format, fields=fields, source=source)
     if len(clean.regions) != stated["count"]:
         return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
     numbers = [region.number for region in clean.regions]
@@ -87,12 +97,46 @@ def _divided_pair(
     if fewer:
         found = stages.run("testing columns", find_shown, clean, numbers, withholds(manifest))
         done_all(found, clean.name_of)
+    checked: tuple[Check, ...] = ()
+    if reorders:
+        back = _put_back(clean, written, manifest, private, place / "back", fewer)
+        if isinstance(back, Check):
+            return back
+        source, checked = back
+        written = job_of(place / "written", source, written.request, scale)
+    source = replace(source, encoding=clean.source.encoding)
+    written = replace(
+        written, regions=clean.regions, format=clean.format, fields=fields, source=source, checked=checked
+    )
     _write_routes(clean, written, fewer)
     problems, failed = stages.run("writing", divide_release, written, range(len(written.pieces.pieces)))
     done_all((problems, failed), lambda number: str(written.pieces.pieces[number].path))
     if wrong := [problem for problem in problems.values() if problem]:
         return Check("rows", False, wrong[0])
     return clean, with_pieces(written)
+
+
+def _put_back(
+    clean: Job, written: Job, manifest: dict[str, Any], private: Path, out: Path, fewer: bool
+) -> tuple[Source, tuple[Check, ...]] | Check:
+    """Write the rows of a release in the order of the clean dataset; check their order, ids and times before."""
+    fields, settings = written.request.mapping, written.request.settings
+    table, known = table_of(written.source, written.pieces, fields), read_map(private)
+    shown = origins(clean)[0] if fewer else np.arange(sum(one.rows for one in clean.regions))
+    if len(table) != len(known.row) or len(table) != len(shown):
+        return Check("rows", False, f"the release has {len(table):,} rows, where {len(shown):,} are expected")
+    before = table_of(clean.source, clean.pieces, clean.fields)
+    checked = *order_check(table, manifest), map_check(known, before, shown, table, settings)
+    if not checked[-1].passed:
+        return checked[-1]
+    sizes = (
+        sum(len(_shown_route(clean, piece.number, fewer)) for piece in clean.pieces.of_part(part))
+        for part in range(len(clean.pieces.names))
+    )
+    names = [out / name for name in clean.pieces.names]
+    place = np.searchsorted(shown, known.row)
+    move(written.source, written.pieces, fields, place, dict(zip(names, sizes, strict=True)), out.with_name("moving"))
+    return written.source.at(out if clean.pieces.several else names[0]), checked
 
 
 def find_shown(job: Job, number: int, withhold: bool) -> None:
@@ -182,7 +226,7 @@ def verify(
         if written.file:
             checks += [*order_check(written.file.table, manifest), *each[0].checks]
         else:
-            checks += [Check("regions", True, f"{len(each):,} regions"), *_joined(clean, each)]
+            checks += [*written.checked, Check("regions", True, f"{len(each):,} regions"), *_joined(clean, each)]
         found = [(one.figures, one.moved) for one in each if one.figures and one.moved]
         return [*checks, *(figure_checks(joint_figures(found), manifest) if len(found) == len(each) else [])]
 
@@ -193,7 +237,7 @@ def compare_region(clean: Job, number: int, written: Job, manifest: dict[str, An
 
     before, whole = read_region(clean, clean.regions[number]), bool(clean.file)
     of_it = written.regions[number]
-    after = read_region(written, of_it) if of_it.pieces else without_rows(before)
+    after = read_region(written, of_it) if of_it.pieces else without_rows(before, manifest["columns"]["dropped"])
     return replace(comparison(before, after, manifest, private, whole), speed=_speed(after.table, manifest))
 
 

@@ -17,6 +17,7 @@ from ghostpoi.options import option
 from ghostpoi.randomness import Seed
 from ghostpoi.regions.pieces import Pieces
 from ghostpoi.release.private_folder import RowsRequest
+from ghostpoi.release.verify import Check
 from ghostpoi.settings import RegionSettings
 
 SURVEY, FRAGMENTS, RELEASED = "survey", "fragments", "released"  # stages that leave a folder per task
@@ -62,6 +63,7 @@ class Job:
     device: str = "auto"  # where models run, as the publisher named it: machines differ
     file: CheckinFile | None = None  # all rows, if the dataset is one region in memory
     held: CheckinFile | None = None  # its only piece, if this process has read it
+    checked: tuple[Check, ...] = ()  # of a release whose rows were put back in the order of the file
 
     @staticmethod
     def whole(file: CheckinFile, request: RowsRequest) -> "Job":
@@ -135,8 +137,6 @@ def refuse(request: RowsRequest, reading: Reading, series: bool = False) -> None
     needs = {
         option("series"): series, option("venues"): bool(reading.venues),
         option("cluster_points"): bool(reading.cluster_points),
-        option("pseudonyms", settings.identity.pseudonyms): settings.hides_users,
-        option("times", settings.identity.times): settings.identity.times != "keep",
         option("set", "method.category=group"): settings.method.keeps_category == "group" and not (
             request.groups or "category_group" in request.mapping
         ),

@@ -3,12 +3,11 @@
 import hashlib
 import pickle
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import reduce
-from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,8 @@ from ghostpoi.draw.publication import device_for
 from ghostpoi.draw.table import protect_table
 from ghostpoi.draw.task import Checkpoint
 from ghostpoi.errors import ConnectionLost, EngineFailed, InputError, RegionsFailed
-from ghostpoi.files import PARTIAL, make_folder, make_private_folder, replacing
+from ghostpoi.files import PARTIAL, make_folder, make_private_folder
 from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.formats.rows import Dialect
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.regions.columns import check_columns, test_all_columns
@@ -43,11 +41,13 @@ from ghostpoi.regions.job import (
 )
 from ghostpoi.regions.packs import head_of, numbers_of, read_groups, rows_of, write_pack
 from ghostpoi.regions.pieces import content_hash
+from ghostpoi.regions.reorder import table_of, write_changed, write_part
 from ghostpoi.regions.scale import Scale, Stages, TaskFailed, done_all
 from ghostpoi.release import make
 from ghostpoi.release.manifest import store_manifest
 from ghostpoi.release.plan import ReleasedRows, is_small, plan, release_rows, without_draws
 from ghostpoi.release.private_folder import (
+    PRIVATE_PAIRS,
     Note,
     ReleaseRequest,
     Run,
@@ -59,18 +59,22 @@ from ghostpoi.release.private_folder import (
     staging_folder,
     table_beside,
 )
+from ghostpoi.release.times import check_span
+from ghostpoi.release.users import MAP
 
 PER_ROW = ("user", "venue", "category", "lat", "lon", "time", "crossing")
 IDS = {"user_ids": 0, "venue_ids": 1, "category_ids": 0}  # how many stay: venues are numbered from 1
 
 
-def without_rows(file: CheckinFile) -> CheckinFile:
-    """Return a file of the same kind that has no rows."""
+def without_rows(file: CheckinFile, dropped: Sequence[str] = ()) -> CheckinFile:
+    """Return a file of the same kind that has no rows, and lacks these columns."""
     table, none = file.table, np.empty(0, np.int64)
     kept = dict.fromkeys(PER_ROW, 0) | IDS
     short = {f.name: value[: kept[f.name]] for f in fields(Checkins)
              if f.name in kept and (value := getattr(table, f.name)) is not None}  # fmt: skip
-    return replace(file, table=replace(table, **short), missing=none, parse_rows=lambda: file.all_rows.take(none))
+    return replace(
+        file, table=replace(table, **short), missing=none, parse_rows=lambda: file.all_rows.take(none).drop([*dropped])
+    )
 
 
 SHARES = ("left_genuine", "drawn_own")  # of all released rows
@@ -126,7 +130,8 @@ def protect_region(job: Job, number: int) -> None:
 def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFile, origin: Origin) -> None:
     request, seed, quiet = job.request, job.seed, lambda text: None
     columns = job.columns if len(job.regions) > 1 else None  # a single region was tested as a whole, and is again
-    planned = plan(request, file, quiet, columns=columns)
+    # Ids and times are drawn for all regions at once.
+    planned = replace(plan(request, file, quiet, columns=columns), in_order=True)
     checkpoint = Checkpoint(work / "checkpoint.safetensors", f"{job.key} {region.key}", quiet)
     device = device_for(job.device, request.settings)
     venues = protect_table(planned.whole, request.settings, seed, device, cache=work, checkpoint=checkpoint)
@@ -165,11 +170,8 @@ def assemble(job: Job, part: int, folder: Path) -> None:
     rows = (found for piece in pieces if (found := _released_rows(job, piece.number, name)) is not None)
     regions = (job.result(RELEASED, region.number) for region in job.regions)
     head = head_of(next(folder for folder in regions if numbers_of(folder)))  # what a part without rows begins with
-    with replacing(path) as out:
-        if isinstance(head, Dialect):
-            _write_text(rows, head.start, job.result(FRAGMENTS, pieces[-1].number) / TAIL, out)
-        else:
-            _write_tables(rows, head, out)
+    tail = job.result(FRAGMENTS, pieces[-1].number) / TAIL
+    write_part(path, rows, head, tail.read_bytes() if tail.exists() else b"")
 
 
 def _released_rows(job: Job, piece: int, name: str) -> Rows | None:
@@ -183,26 +185,6 @@ def _released_rows(job: Job, piece: int, name: str) -> Rows | None:
     if not np.diff(places[order]).all():
         raise ValueError("two regions hold the same row")
     return rows_of(groups, name).take(order)
-
-
-def _write_text(pieces: Iterator[Rows], start: bytes, tail: Path, out: BinaryIO) -> None:
-    """Write lines one after the other, as if they were one file. The last one ends as that of the clean file does."""
-    end = None
-    for rows in pieces:
-        if ended := rows.with_line_end().dialect:
-            begin = ended.start if end is None else end
-            rows.framed(begin, b"").write(out)
-            end = ended.tail
-    out.write(start if end is None else tail.read_bytes())
-
-
-def _write_tables(pieces: Iterator[Rows], schema: Any, out: BinaryIO) -> None:
-    """Write tables one after the other, as if they were one file."""
-    from ghostpoi.formats.parquet import ParquetRows, write_tables  # pyarrow is slow to import
-
-    first = next(pieces, None)
-    found = (rows for rows in chain([first], pieces) if isinstance(rows, ParquetRows))
-    write_tables((rows.table for rows in found), first.schema if isinstance(first, ParquetRows) else schema, out)
 
 
 WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
@@ -273,13 +255,17 @@ def _by_region(
         own = job.result(RELEASED, region.number) / PAIRS
         if own.exists():  # else a run that was killed has moved it
             own.rename(pairs / f"{region.number:06}.npz")
-    make.keep_private(run, request.private, (PRIVATE_PAIRS,) if any(pairs.iterdir()) else ())
+    kept = [PRIVATE_PAIRS] * any(pairs.iterdir()) + [MAP] * (run.folder / MAP).exists()
+    make.keep_private(run, request.private, kept)
     return manifest
 
 
 def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: Say) -> tuple[Job, dict[str, Any]]:
     """Do all stages, and publish the release; return the job as it is known then, and the manifest."""
-    job = test_all_columns(divided(job, stages), stages)
+    job, clean = test_all_columns(divided(job, stages), stages), None
+    if request.settings.reorders:
+        clean = table_of(job.source, job.pieces, job.fields, stages.scale.memory)
+        check_span(clean, request.settings)
     for text in job.columns.warnings if job.columns else []:
         say(f"warning: {text}")
     _, failed = stages.run(
@@ -291,19 +277,23 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
     manifest = joint_manifest(job)
     _check_left(request, job, manifest["rows"])
     with staging_folder(run, request.release.resolve()) as staging:
-        _write(staging, request, job, manifest, stages)
+        _write(staging, run, request, job, manifest, stages, clean)
         with table_beside(staging / manifest["data"]["file"], request):
             publish_folder(staging, request.release.resolve(), request.force or request.resume)
     return job, manifest
 
 
-PRIVATE_PAIRS = "pairs"  # in the private folder: the pairs of each region
+ORDERED = "ordered"  # the released rows under clean ids and times
 
 
-def _write(staging: Path, request: ReleaseRequest, job: Job, manifest: dict[str, Any], stages: Stages) -> None:
-    """Write the content of the release folder."""
+def _write(
+    staging: Path, run: Run, request: ReleaseRequest, job: Job, manifest: dict[str, Any], stages: Stages,
+    clean: Checkins | None,
+) -> None:  # fmt: skip
+    """Write the content of the release folder. `clean`: all clean rows, if the release has other ids or times."""
     data = staging / "checkins" if job.pieces.several else staging / job.pieces.names[0]
-    folder = data if job.pieces.several else staging
+    out = data if job.pieces.several else staging
+    folder = out if clean is None else make_inside(job.folder, ORDERED)
     make_folder(folder)
     written = stages.run("writing", assemble, job, range(len(job.pieces.names)), folder.resolve())
     done_all(written, lambda part: job.pieces.names[part])
@@ -311,6 +301,8 @@ def _write(staging: Path, request: ReleaseRequest, job: Job, manifest: dict[str,
         raise unseen(folder)
     for left in folder.rglob(f".*{PARTIAL}"):  # by workers that died
         left.unlink(missing_ok=True)
+    if clean is not None:
+        manifest |= write_changed(job, clean, folder, out, run.folder / MAP)
     manifest["data"] = {"file": data.name, **manifest["data"], **make.hashes_of(data)}
     store_manifest(staging, manifest, request.private)
 

@@ -154,7 +154,7 @@ def comparison(
     """
     (table, crowds), settings = read_table(private, with_groups(clean.table, manifest), manifest), settings_of(manifest)
     hides_users = settings.hides_users
-    known = read_map(private) if settings.reorders else None
+    known = read_map(private) if settings.reorders and whole_file else None  # regions are in the order of the file
     whole = prepare(table, settings, whole_file, crowds)
     shown, withheld = whole.shown(withholds(manifest)), manifest["rows"]["withheld"]
     expected = len(shown)
@@ -181,7 +181,7 @@ def comparison(
     if problem := _not_followed(clean, written, dropped, manifest, hides_users) if whole_file else None:
         return Comparison([*identity, Check("rows", False, problem)])
     checks = [*identity, Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
-    checks += _parts(clean.rows.take(shown), written.rows, settings.reorders, whole_file)
+    checks += _parts(clean.rows.take(shown), written.rows, settings.reorders and whole_file, whole_file)
     checks += _missing_values(clean, written, shown, dropped)
     number = {name: venue for venue, name in enumerate(table.venue_ids)}
     renumbered = np.array([number.get(name, 0) for name in written.table.venue_ids], np.int32)

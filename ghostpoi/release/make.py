@@ -33,7 +33,7 @@ from ghostpoi.release import private_folder, users
 from ghostpoi.release.manifest import store_manifest
 from ghostpoi.release.plan import Plan, ReleasedRows, plan, release_rows
 from ghostpoi.release.private_folder import Note, ReleaseRequest, RowsRequest, Run, publish_folder, staging_folder
-from ghostpoi.release.users import PAIRS
+from ghostpoi.release.users import MAP, PAIRS
 from ghostpoi.release.venue_files import data_name, venue_file
 
 if TYPE_CHECKING:
@@ -132,6 +132,9 @@ def _released(planned: Plan, request: ReleaseRequest, run: Run, say: Say, report
 
 def keep_private(run: Run, private: Path, names: Sequence[str]) -> None:
     """Move what stays private out of the folder of a run that is complete, and remove the folder."""
+    other = (MAP, private_folder.PRIVATE_PAIRS) if PAIRS in names else {PAIRS, MAP}.difference(names)
+    for stale in other:  # of an older run, by region or not
+        shutil.rmtree(private / stale) if (private / stale).is_dir() else (private / stale).unlink(missing_ok=True)
     for name in (*names, private_folder.RUN):  # the note last: until it is moved, --resume can repeat all steps
         if (private / name).is_dir():
             shutil.rmtree(private / name)

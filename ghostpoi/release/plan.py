@@ -91,6 +91,7 @@ class Plan:
     series: "SeriesRelease | None"  # to which the release belongs
     whole: WholeTable
     whole_file: bool  # else a region
+    in_order: bool = False  # whether rows keep their users, times and order, which change once regions are joined
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def plan(
     number = pseudonyms.wanted(file, settings)
     whole_file = columns is None
     columns = columns or classify_file(file, request.keep, request.drop, number, settings.keeps_category)
-    times.check(file, settings, in_series=series is not None)
+    times.check(file, settings, series is not None, whole_file)
     more = times.check_columns(file, settings, columns.keep, request.keep)
     if whole_file and not reorders:  # else rows are divided again, or `regions` has tested the parts
         check_parts(file, columns.change)
@@ -164,7 +165,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         donor = whole_table.donor_rows(whole, released, settings.method, seed, every=settings.hides_users)
         rows = rows.copy_fields(columns.change, in_file(file, donor, donor)[0])
     user, new = file.mapping["user"], None
-    if settings.reorders:
+    if settings.reorders and not plan.in_order:
         draw = series.users if series else pseudonyms.draw
         new = draw(whole.table, shown, settings, seed, rows.largest_number(user) if settings.hides_users else None)
         shown = new.row

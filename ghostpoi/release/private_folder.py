@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 RUN = "run.json"  # the note of a run: seed, keyed hash of the input, request
 UNFINISHED = "unfinished"  # the folder of a run in progress, with its own note
 STAGED, OLD = "release", "replaced"  # in it: the release that is being built, the older one that makes room for it
+PRIVATE_PAIRS = "pairs"  # the pairs of each region
 OWN_FILES = (RUN, UNFINISHED, "trajectory_lm", KEY, ROWS)
 
 Note = dict[str, str]

@@ -99,8 +99,17 @@ def check_columns(file: CheckinFile, settings: Publication, kept: Sequence[str],
     return [f"the column {name!r}, which {option('keep')} names, {how}" for name, how in found.items()]
 
 
-def check(file: CheckinFile, settings: Publication, in_series: bool) -> None:
-    """Refuse a file whose times cannot be changed."""
+def check_span(table: Checkins, settings: Publication) -> None:
+    """Refuse to move the sessions of a table that covers one week."""
+    if settings.identity.times == "shift" and not weeks(table).any():
+        raise InputError(
+            f"{table.name} covers one week, so {option('times', 'shift')} would move nothing; use "
+            f"{option('times', 'part-of-day')}"
+        )
+
+
+def check(file: CheckinFile, settings: Publication, in_series: bool, whole_file: bool = True) -> None:
+    """Refuse a file, or a region of one, whose times cannot be changed."""
     kind, column = settings.identity.times, file.mapping["time"]
     if kind == "keep":
         return
@@ -116,10 +125,8 @@ def check(file: CheckinFile, settings: Publication, in_series: bool) -> None:
                 f"{asked} draws a week of one file, and a row that two releases of a series show would stand at two "
                 f"times; use {option('times', 'part-of-day')}, or leave {option('series')} out"
             )
-        if not weeks(file.table).any():
-            raise InputError(
-                f"{file.path} covers one week, so {asked} would move nothing; use {option('times', 'part-of-day')}"
-            )
+        if whole_file:
+            check_span(file.table, settings)
         if np.ptp(offsets_of(file, file.rows)):
             raise InputError(
                 f"{file.path}: the distance of the times in the column {column!r} from UTC varies, and would show the "

@@ -117,7 +117,7 @@ def _draw(form: Form, count: int, draw: np.random.Generator) -> list[str]:
     return drawn
 
 
-PAIRS = "pairs.npz"  # in the private folder
+PAIRS, MAP = "pairs.npz", "map.npz"  # in the private folder; the second of a release by region
 Texts = NDArray[Any]
 
 
@@ -214,7 +214,7 @@ def map_arrays(table: Checkins, new: NewUsers) -> dict[str, Any]:
 
 def read_map(private: Path) -> PrivateMap:
     """Read the private map of a release with pseudonyms."""
-    path = private / PAIRS
+    path = private / (MAP if (private / MAP).is_file() else PAIRS)
     if not path.is_file():
         raise InputError(
             f"this release has pseudonyms or other times, and {private} does not hold the private map that undoes "

@@ -60,7 +60,6 @@ def test_what_is_refused() -> None:
     assert "--regions is for a dataset of many regions and needs --engine" in sentence(called(*words, "--regions", 2))
     group = sentence(called(*words, *LOCAL, "--keep-category", "group"))
     assert group.startswith("--set method.category=group needs all rows at once")
-    assert "--pseudonyms week needs all rows at once" in sentence(called(*words, *LOCAL, "--pseudonyms", "week"))
     few = sentence(called(*words, *LOCAL, "--set", "filters.min_poi_checkins=9999"))
     assert "the filters leave too few sessions in all 3 regions of the sample" in few
     needed = sentence(called(*words, *LOCAL, "--drop", "user"))  # columns are tested as protect tests them

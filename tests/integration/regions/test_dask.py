@@ -87,8 +87,9 @@ def test_a_worker_that_cannot_start_is_a_sentence(tmp_path: Path, monkeypatch: p
 
 def test_dask_makes_and_verifies_the_same_release(tmp_path: Path) -> None:
     world, dask = parts(tmp_path / "data", 3), ("--engine", "dask", "--workers", 1)
-    local = protected(world, tmp_path / "local", "--engine", "local")
-    assert contents(protected(world, tmp_path / "release", *dask)) == contents(local)
+    words = ("--times", "part-of-day", "--pseudonyms", "session")
+    local = protected(world, tmp_path / "local", "--engine", "local", *words)
+    assert contents(protected(world, tmp_path / "release", *dask, *words)) == contents(local)
     done = called("verify", tmp_path / "release", "--against", world, *dask)
     assert done.returncode == 0, done.stdout
 

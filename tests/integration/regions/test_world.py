@@ -234,7 +234,6 @@ def test_a_region_that_fails_is_named_and_the_others_finish(
     [
         (("--engine", "spark"), "--engine spark: there is no such engine; use local or dask"),
         (("--workers", "2"), "--workers and --scheduler are for Dask; add --engine dask"),
-        ((*LOCAL, "--pseudonyms", "session"), "--pseudonyms session needs all rows at once"),
         (("--memory", "much"), "--memory 'much' is not a size; give a number with a unit, e.g. --memory 20GB"),
         ((*LOCAL, "--map", "region=town"), "has no column 'town'"),
         (("--set", "regions.gap_km=0"), "--set regions.gap_km=0: regions.gap_km must be at least"),

@@ -288,7 +288,6 @@ def test_the_audit_reads_released_times(tmp_path: Path) -> None:
     [
         (("--times", "day"), "--times day: use keep, minute, hour, part-of-day or shift"),
         (("--times", "hour", "--set", "identity.times=minute"), "contradict each other; give one of them"),
-        (("--times", "hour", "--engine", "local"), "--times hour needs all rows at once, which the engine for regions"),
         (("--times", "shift", "--method", "crowd", "--series", "{}"), "a row that two releases of a series show would"),
     ],
 )
