@@ -46,6 +46,7 @@ from ghostpoi.data.checkins import DATE, GROUP, Checkins, Floats, Ints, Longs
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Columns
+from ghostpoi.formats.geometry import boxes
 from ghostpoi.formats.source import POINT
 from ghostpoi.formats.times import TIMEZONE
 from ghostpoi.options import option
@@ -181,7 +182,7 @@ class Tests:
         self.shown = table.venues.category.astype(np.int64) if category == "exact" else None
         self.related = RelatedVenues(table)
         self.users = None if pseudonym is None else UserTests(self.related, pseudonym)
-        self.fields = {mapping[f] for f in VENUE_FIELDS if f in mapping}
+        self.fields = {mapping[f] for f in VENUE_FIELDS if f in mapping} | {*boxes(getattr(rows, "schema", None))}
         self.times = [mapping[f] for f in ("time", DATE) if f in mapping]
         self.extra = [c for c in rows.columns if c not in self.fields and c not in (mapping["user"], *self.times)]
         position = {"category": table.category, "lat": table.lat, "lon": table.lon}

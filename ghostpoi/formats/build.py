@@ -282,12 +282,8 @@ def _at_places(
 def _moved(rows: Rows, mapping: dict[str, str], lat: Floats, lon: Floats, decimal: str) -> Rows:
     """Return the rows with these positions in place of the raw points."""
     if POINT in mapping:
-        is_pair = str(rows.get_column(mapping[POINT])[0]).strip(' "').startswith("[")
-        form = "[{1},{0}]" if is_pair else "POINT ({1} {0})"
-        new = {POINT: [form.format(*at) for at in zip(lat.tolist(), lon.tolist(), strict=True)]}
-    else:
-        each = {"lat": lat.tolist(), "lon": lon.tolist()}
-        new = {field: [str(value).replace(".", decimal or ".") for value in one] for field, one in each.items()}
-    for field, values in new.items():
-        rows = rows.replace_ids(mapping[field], np.array(values, object))
+        return rows.with_positions(mapping[POINT], lat, lon)
+    for field, values in (("lat", lat), ("lon", lon)):
+        texts = [str(value).replace(".", decimal or ".") for value in values.tolist()]
+        rows = rows.replace_ids(mapping[field], np.array(texts, object))
     return rows

@@ -16,6 +16,7 @@ import polars as pl
 
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, NAME, Checkins, Longs, renumber
 from ghostpoi.errors import InputError
+from ghostpoi.formats import geometry
 from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.source import POINT, VENUE, Reading, Source
 from ghostpoi.formats.times import TIMEZONE, has_names, is_short, parse_times, split_names, stripped, zone_of
@@ -51,8 +52,7 @@ def lacking(column: pl.Series, field: str) -> pl.Series:
         column = column.cast(pl.String)
     if column.dtype == pl.String:
         lacks |= _is_word(column, words)
-    # PostGIS and GeoPandas write a point that has no position as POINT EMPTY.
-    return lacks | column.cast(pl.String).str.contains(EMPTY).fill_null(False) if field == POINT else lacks
+    return lacks | geometry.is_empty(column) if field == POINT else lacks
 
 
 def _is_word(texts: pl.Series, words: tuple[str, ...]) -> pl.Series:
@@ -87,22 +87,6 @@ def places(rows: Longs, where: Where) -> str:
     return f"{named[0][0]}{'s' * (len(rows) > 1)} {', '.join(number for _, number in named)}{more}"
 
 
-NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
-START = r"^\s*(?i:SRID=4326;\s*)?(?i:POINT)\s*"
-FORMS = (
-    rf"{START}\(\s*{NUMBER}\s+{NUMBER}\s*\)\s*$",
-    rf"^\s*\[\s*{NUMBER}\s*,\s*{NUMBER}\s*\]\s*$",
-)
-EMPTY = rf"{START}(?i:EMPTY|\(\s*nan\s+nan\s*\))\s*$"
-
-
-def with_positions(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add latitude and longitude from the points, null where a point has another form."""
-    text = pl.col(POINT).cast(pl.String)
-    lon, lat = (pl.coalesce(text.str.extract(form, group) for form in FORMS).cast(pl.Float64) for group in (1, 2))
-    return frame.with_columns(lon=lon, lat=lat)
-
-
 NAME_ZONE = f"state the zone of all such times with {option('timezone')}, e.g. America/New_York"
 MIDNIGHT = r"[ T]00:00(:00(\.0+)?)?$"
 TIME_OF_DAY = r"^\s*\d{1,2}:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm])?\s*$"
@@ -110,10 +94,13 @@ NO_CATEGORY = ""  # the category of all venues of a file that names none
 COLUMN_NAMES = tomllib.loads(Path(__file__).with_name("column_names.toml").read_text("utf-8"))
 
 
-def find_columns(source: Source, columns: Sequence[str], given: dict[str, str], header: bool = False) -> dict[str, str]:
+def find_columns(
+    source: Source, columns: Sequence[str], given: dict[str, str], header: bool = False, point: str = ""
+) -> dict[str, str]:
     """Return the column of each field: the user's choice in `given`, otherwise by name. There may be no category.
 
-    `header`: the names come from the first line of a text, which may be a row instead.
+    `header`: the names come from the first line of a text, which may be a row instead. `point`: the column that the
+    file says is its geometry; it counts where no columns are named like a latitude and a longitude.
     """
     place = f"{source}, line 1" if header else str(source)
     elsewhere, zone = source.elsewhere, source.reading.timezone
@@ -140,6 +127,9 @@ def find_columns(source: Source, columns: Sequence[str], given: dict[str, str], 
         if field == TIMEZONE and (zone or plain_name(found.get("time", "")) in COLUMN_NAMES["time"][0]):
             continue  # no time needs it
         match = _best(plain, tiers, field, place)
+        if match is None and field in ("lat", "lon") and point:
+            found = {name: column for name, column in found.items() if name != "lat"} | {POINT: point}
+            continue
         if match is None and (field in ("category", TIMEZONE) or (field == "poi" and source.reading.cluster_points)):
             continue  # many files have none
         if match is None:
@@ -154,7 +144,7 @@ def find_columns(source: Source, columns: Sequence[str], given: dict[str, str], 
 
 
 POSITION = (
-    f"name a column of WKT points with {option('map', 'point=COLUMN')}",
+    f"name a column of WKT or WKB points with {option('map', 'point=COLUMN')}",
     f"give a table of venues with {option('venues')}",
 )
 ELSEWHERE = {  # what else a file may need that lacks a field
@@ -266,9 +256,13 @@ def to_checkins(
     groups, called_so = (_of_categories(frame, column) if category_field else {} for column in (GROUP, NAME))
     reading = source.reading
     if POINT in frame.columns:
-        frame = with_positions(frame)
-        form = "POINT (longitude latitude) or [longitude, latitude]"
-        refuse(frame["lat"].is_null(), POINT, f"the point {{}} is not of the form {form}", "correct it")
+        point = frame[POINT]
+        frame = frame.with_columns(*geometry.positions(point), geometry.named(point).alias(POINT))
+        binary = "the geometry {} is not a point in degrees of WGS 84"
+        form = "the point {} is not of the form POINT (longitude latitude) or [longitude, latitude]"
+        is_binary = point.dtype == pl.Binary
+        remedy = "give points, such as the middle of each shape" if is_binary else "correct it"
+        refuse(frame["lat"].is_null(), POINT, binary if is_binary else form, remedy)
     zones = frame[TIMEZONE].cast(pl.String) if TIMEZONE in frame.columns else None
     if zones is not None:
         known = {name: zone_of((name or "").strip()) is not None for name in zones.unique()}

@@ -1,5 +1,7 @@
 """Parquet files: converted for polars, written back with the same types."""
 
+import base64
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,13 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import IDS
+from ghostpoi.data.checkins import IDS, Floats
 from ghostpoi.errors import InputError
+from ghostpoi.formats import geometry
 from ghostpoi.formats.base import PARQUET, CheckinFile
 from ghostpoi.formats.build import file_of_rows
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
 from ghostpoi.formats.rows import Index, Rows
-from ghostpoi.formats.source import Source
+from ghostpoi.formats.source import POINT, Source
 from ghostpoi.formats.times import EARLIEST, LATEST
 
 WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory; 8 for other types
@@ -35,6 +38,7 @@ def read_table(source: Source, data: bytes) -> tuple[pa.Table, pa.Schema]:
     """
     with readable(source):
         file = pq.ParquetFile(pa.BufferReader(data))
+        schema = schema_of(file, source)
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
         source.check_size(sum(_least_size(group, file.schema) for group in groups), len(data))
         # A chunk can hold a long text once and repeat it. Its metadata would say whether it does, but on some
@@ -46,10 +50,17 @@ def read_table(source: Source, data: bytes) -> tuple[pa.Table, pa.Schema]:
             sizes = [_expanded(coded.column(at)) for at, f in enumerate(file.schema_arrow) if _is_text(f.type)]
             source.check_size(sum(sizes), len(data))
             if max(sizes, default=0) <= MOST_TEXT:
-                return _in_one_piece(coded, file.schema_arrow), file.schema_arrow
+                return _in_one_piece(coded, file.schema_arrow), schema
         table = file.read(**ALONE)
         table.validate(full=True)
-        return table, table.schema
+        return table, schema
+
+
+def schema_of(file: Any, source: Source) -> pa.Schema:
+    """Return the schema of a Parquet file, with what it says about geometry."""
+    kinds = {column.name: column.logical_type.type for column in map(file.schema.column, range(len(file.schema)))}
+    native = {name: kind for name, kind in kinds.items() if kind in ("GEOMETRY", "GEOGRAPHY")}
+    return geometry.described(file.schema_arrow, str(source), native)
 
 
 @contextmanager
@@ -119,7 +130,7 @@ LISTS = {
 def to_checkin_file(source: Source, rows: "ParquetRows", data: bytes, given: dict[str, str]) -> CheckinFile:
     """Find the check-ins in the rows of a Parquet file."""
     refuse_duplicate_names(rows.columns, str(source))
-    found = find_columns(source, rows.columns, given)
+    found = find_columns(source, rows.columns, given, point=next(iter(geometry.columns_of(rows.schema)), ""))
     if not len(rows):
         raise InputError(f"{source} has columns but no check-ins; give a file with at least one row of data")
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
@@ -135,9 +146,10 @@ def read_rows(source: Source, data: bytes) -> "ParquetRows":
 def read_groups(source: Source, groups: Sequence[int]) -> "ParquetRows":
     """Read all fields of some row groups of a Parquet file."""
     with readable(source):
-        table = pq.ParquetFile(source.path).read_row_groups(list(groups))
+        file = pq.ParquetFile(source.path)
+        table = file.read_row_groups(list(groups))
         table.validate(full=True)
-    return ParquetRows.of(table, source.path)
+        return ParquetRows.of(table, source.path, schema_of(file, source))
 
 
 def parquet_rows(data: bytes) -> int | None:
@@ -182,6 +194,8 @@ class ParquetRows(Rows):
             return pl.Series(self.held[name])  # ids of a table of venues are looked up as text
         column = _storage(decoded(self.held[name], self.schema.field(name).type))
         kind = _value_type(column.type)
+        if field == POINT and (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_pair(kind)):
+            return self.get_column(name)
         if any(is_kind(kind) for is_kind in REFUSED) or (pa.types.is_time(kind) and field != "time"):
             raise self.refusal(name)
         series = self.get_column(name)
@@ -232,6 +246,18 @@ class ParquetRows(Rows):
         held = {**self.held, column: pa.chunked_array([values])}
         return replace(self, held=held, schema=self.schema.set(at, field))
 
+    def with_positions(self, point: str, lat: Floats, lon: Floats) -> Self:
+        columns = {name: _boxes(lat, lon) for name in geometry.boxes(self.schema)}
+        kind = _storage(self.held[point]).type
+        if _is_pair(kind):
+            columns[point] = pa.StructArray.from_arrays([pa.array(lon), pa.array(lat)], ["x", "y"])
+        elif not pa.types.is_string(_value_type(kind)) and not pa.types.is_large_string(_value_type(kind)):
+            columns[point] = pa.array(geometry.wkb_points(lon, lat), pa.binary())
+        else:
+            return super().with_positions(point, lat, lon)
+        new = {name: pa.chunked_array([column]).cast(self.held[name].type) for name, column in columns.items()}
+        return replace(self, held={**self.held, **new})
+
     def drop(self, columns: list[str]) -> Self:
         kept = [field for field in self.schema if field.name not in columns]
         return replace(super().drop(columns), schema=pa.schema(kept, self.schema.metadata))
@@ -254,7 +280,8 @@ class ParquetRows(Rows):
         write_tables(tables, self.schema, out)
 
     def without_metadata(self) -> Self:
-        return replace(self, schema=pa.schema(map(_without_notes, self.schema)))
+        notes = {key: value for key, value in (self.schema.metadata or {}).items() if key == geometry.GEO}
+        return replace(self, schema=pa.schema(map(_without_notes, self.schema), notes or None))
 
     def refusal(self, name: str) -> InputError:
         """Return the error for a column whose type cannot be handled."""
@@ -272,25 +299,75 @@ class ParquetRows(Rows):
 
 def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: BinaryIO, size: int = 0) -> None:
     """Write tables one after the other, in groups of `size` rows. How rows are divided into tables changes no byte."""
-    size = size or GROUP
-    with pq.ParquetWriter(out, schema) as writer:
+    size, extent = size or GROUP, geometry.Extent(schema)
+    notes = {key: value for key, value in (schema.metadata or {}).items() if key != geometry.GEO}
+    own = pa.schema([_native(field, extent.columns) for field in schema], notes or None)
+
+    def write(table: pa.Table) -> None:
+        for name in extent.columns:
+            extent.add(name, pl.Series(_plain(table.column(name))))
+        writer.write_table(_group(table, own))
+
+    with pq.ParquetWriter(out, own, store_schema=not extent.columns) as writer:
         waiting = schema.empty_table()
         for table in tables:
             waiting = pa.concat_tables([waiting, table])
             while len(waiting) >= size:
-                writer.write_table(_group(waiting.slice(0, size)))
+                write(waiting.slice(0, size))
                 waiting = waiting.slice(size)
         if len(waiting):
-            writer.write_table(_group(waiting))
+            write(waiting)
+        if extent.columns:  # pyarrow would store the schema before the rows, on which these metadata depend, are known
+            full = own.with_metadata({**notes, **extent.metadata} or None)
+            stored = {"ARROW:schema": base64.b64encode(full.serialize())}
+            writer.add_key_value_metadata({**(full.metadata or {}), **stored})
 
 
-def _group(table: pa.Table) -> pa.Table:
-    """Return the rows of a group, with dictionaries of their own."""
+class NativeWkb(pa.ExtensionType):  # type: ignore[misc]
+    """WKB that pyarrow writes with Parquet's own type of geometry. It reads it as bytes."""
+
+    def __init__(self, storage: pa.DataType, about: bytes) -> None:
+        self.about = about
+        super().__init__(storage, "geoarrow.wkb")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return self.about
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, about: bytes) -> "NativeWkb":
+        return cls(storage, about)
+
+
+def _native(field: pa.Field, columns: dict[str, Any]) -> pa.Field:
+    """Return a field with the type as which it is written."""
+    about = columns.get(field.name, {})
+    if geometry.NATIVE not in about or isinstance(field.type, pa.BaseExtensionType):
+        return field
+    said = {key: about[key] for key in ("crs", "edges") if about.get(key)}
+    others = {k: v for k, v in (field.metadata or {}).items() if k not in (geometry.NAME, geometry.ABOUT)}
+    return pa.field(field.name, NativeWkb(field.type, json.dumps(said).encode()), field.nullable, others or None)
+
+
+def _group(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows of a group as they are written, with dictionaries of their own."""
     columns = [
         _fresh_dictionary(column, field.type) if pa.types.is_dictionary(field.type) else column.combine_chunks()
         for field, column in zip(table.schema, table.columns, strict=True)
     ]
-    return pa.Table.from_arrays(columns, schema=table.schema)
+    wrapped = [
+        pa.ExtensionArray.from_storage(field.type, column) if isinstance(field.type, NativeWkb) else column
+        for field, column in zip(schema, columns, strict=True)
+    ]
+    return pa.Table.from_arrays(wrapped, schema=schema)
+
+
+def _is_pair(kind: pa.DataType) -> bool:
+    """Tell whether a column holds points as GeoArrow does."""
+    return pa.types.is_struct(kind) and kind.num_fields >= 2 and [kind.field(n).name for n in (0, 1)] == ["x", "y"]
+
+
+def _boxes(lat: Floats, lon: Floats) -> pa.StructArray:
+    return pa.StructArray.from_arrays([pa.array(side) for side in (lon, lat, lon, lat)], list(geometry.BOX))
 
 
 def _index(rows: NDArray[np.int64]) -> pa.Array:

@@ -1,5 +1,6 @@
 """The rows of a file, as every format offers them: all fields without loss, to be changed and written back."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,8 +11,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ghostpoi.data.checkins import Floats
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_folder, replacing
+from ghostpoi.formats.geometry import HEX, wkb_points
 
 Index = NDArray[np.int64]
 
@@ -114,6 +117,16 @@ class Rows(ABC):
     def replace_ids(self, column: str, ids: NDArray[np.object_]) -> Self:
         """Replace a column of ids. Names and sizes of parts may reveal whose rows they held, so they change, too."""
         return self.with_ids(column, ids).divided_anew()
+
+    def with_positions(self, point: str, lat: Floats, lon: Floats) -> Self:
+        """Replace a column of points, in its form."""
+        first = str(self.get_column(point).drop_nulls().first()).strip(' "')
+        places = zip(lat.tolist(), lon.tolist(), strict=True)
+        if re.match(HEX, first):
+            texts = [wkb.hex() for wkb in wkb_points(lon, lat)]
+        else:
+            texts = [("[{1},{0}]" if first.startswith("[") else "POINT ({1} {0})").format(*place) for place in places]
+        return self.replace_ids(point, np.array(texts, object))
 
     def requote(self, columns: list[str]) -> Self:
         """Put fields of these columns that contain a stray quote into quotes. Their values stay the same."""

@@ -104,8 +104,8 @@ def test_a_mapped_column_serves_no_other_field() -> None:
     with pytest.raises(InputError, match="no column looks like the latitude") as error:
         columns("user,poi,category,lat,lon,time", poi="lat")
     assert str(error.value).endswith(
-        "; name it with --map lat=COLUMN, name a column of WKT points with --map point=COLUMN, or give a table of "
-        "venues with --venues"
+        "; name it with --map lat=COLUMN, name a column of WKT or WKB points with --map point=COLUMN, or give a table "
+        "of venues with --venues"
     )
 
 
