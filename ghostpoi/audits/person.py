@@ -13,9 +13,10 @@ import numpy as np
 
 from ghostpoi.audits.measures import persons as measure
 from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
+from ghostpoi.audits.persons import Division
 from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Bools, Checkins, Longs
-from ghostpoi.data.geo import DEGREE_KM, haversine_km
+from ghostpoi.data.geo import haversine_km
 from ghostpoi.draw.publication import Publication
 from ghostpoi.errors import InputError
 from ghostpoi.formats.source import SizeLimit
@@ -74,10 +75,7 @@ def _people(
 
 def _visits(table: Checkins, people: Longs) -> Visits:
     """Return the rows, with squares as places."""
-    size = AREA_KM / DEGREE_KM
-    y = np.floor((table.lat - table.lat.min()) / size).astype(np.int64)
-    x = np.floor((table.lon - table.lon.min()) * np.cos(np.radians(table.lat.mean())) / size).astype(np.int64)
-    cell = y * (int(x.max()) + 1) + x
+    cell = Division.squares(table.venues, AREA_KM).cell[table.venue]
     return Visits(people, table.user.astype(np.int64), table.time, cell, cell, table.venue.astype(np.int64))
 
 

@@ -311,13 +311,13 @@ class Scene:
             shown, known, division = self.visits(side, control)
             drawn = measure.draws(known.person, MOST_PEOPLE, DRAWS, measure.MOST_KNOWN, self._generator("draws"))
             for place, around in (("", ()), ("_place", division.around)):
+                found = list[Floats]()
                 for name, seconds in measure.RESOLUTIONS.items():
                     at = "unicity", name + place
                     if same and not control:
-                        again = (before[*at, str(k + 1), RELEASE] for k in range(measure.MOST_KNOWN))
-                        yield from (((*at, str(k + 1), end), one) for k, one in enumerate(again))
-                        continue
-                    found = measure.unicity(Matcher(shown, seconds, around), known, drawn, self.people)
+                        found = [before[*at, str(k + 1), RELEASE] for k in range(measure.MOST_KNOWN)]
+                    elif not found or (shown.time % seconds).any():  # else it is as coarse as it was
+                        found = measure.unicity(Matcher(shown, seconds, around), known, drawn, self.people)
                     yield from (((*at, str(k + 1), end), one) for k, one in enumerate(found))
             twin = measure.twins(Matcher(shown, measure.HOUR_S, division.around), known, drawn[:, :TWIN_POINTS])
             twin_of = np.full(self.people, -1)

@@ -10,10 +10,12 @@ from small_city import called, city, release
 
 from ghostpoi.attack.evidence import leak
 from ghostpoi.audits.match import align, read_pair
-from ghostpoi.audits.persons import AGAIN
+from ghostpoi.audits.measures import persons as measure
+from ghostpoi.audits.persons import AGAIN, PersonSettings, measured, summary
 from ghostpoi.audits.request import AuditRequest
 from ghostpoi.formats import Source
 from ghostpoi.randomness import Seed
+from ghostpoi.settings import FilterSettings
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
 FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", "--leak", "0.3", *SPLIT)
@@ -130,3 +132,18 @@ def test_the_control_protects_again_with_the_crowds_of_a_series_and_with_models(
     kept = [*(tmp_path / "cache" / "releases").iterdir()]
     assert bool(kept) == (way == "models")  # which take long
     assert audited(tmp_path / "r", *words)["persons"] == found
+
+
+def test_resolutions_finer_than_the_shown_times_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all times are whole hours, who fits the second is who fits the hour."""
+    made = release("random", "txt", "--times", "hour")
+    pair = read_pair(Source(city()), Source(made.folder), {})
+    found = summary(measured(pair, FilterSettings(), PersonSettings()))
+    assert found is not None
+    times, asked = found["unicity"], list[int]()
+    assert times["second"]["4"]["release"] == times["minute"]["4"]["release"] == times["hour"]["4"]["release"]
+    assert times["second"]["4"]["clean"]["mean"] > times["hour"]["2"]["clean"]["mean"]
+    own = measure.unicity
+    monkeypatch.setattr(measure, "unicity", lambda one, *more: (asked.append(one.seconds), own(one, *more))[1])
+    measured(pair, FilterSettings(), PersonSettings())
+    assert [asked.count(seconds) for seconds in measure.RESOLUTIONS.values()] == [8, 4, 4, 8, 8]

@@ -14,6 +14,7 @@ from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
 from ghostpoi.audits.persons import Persons, PersonSettings, joined, public, summary
 from ghostpoi.audits.verdicts import BEYOND, UNSURE, WITHIN, decide
 from ghostpoi.data.places import HOMES
+from ghostpoi.reports.audit_view import person_rows
 
 Row = tuple[int, int, int, int]  # person, pseudonym of the person, time, cell
 
@@ -251,3 +252,14 @@ def test_a_limit_on_persons(limit: float, verdict: str) -> None:
     undecided = decide({"persons": limit}, {"persons": None})
     assert undecided is not None
     assert undecided["decision"] == UNSURE
+
+
+def test_the_control_of_named_visitors_is_at_least_the_share_of_all_who_make_such_visits() -> None:
+    """Without the release, one can still name everybody."""
+    figure = {"low": 0.0, "high": 1.0, "people": 30}
+    found = {name: figure | {"mean": mean} for name, mean in (("release", 0.8), ("control", 0.5), ("anybody", 0.65))}
+    for kept, control in ((found, "65%"), (found | {"anybody": figure | {"mean": 0.4}}, "50%")):
+        [row] = person_rows({"unicity": {}, "sensitive": {"worship": kept}})
+        assert (row.cells["release"], row.cells["control"]) == ("80%", control)
+    del found["control"]  # too few people
+    assert person_rows({"unicity": {}, "sensitive": {"worship": found}})[0].cells["control"] == "65%"
