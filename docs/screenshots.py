@@ -1,19 +1,22 @@
-"""Take the pictures of the report that the documentation shows.
+"""Take the pictures of the report and of the studio that the documentation shows.
 
-python docs/screenshots.py runs the demo and writes docs/figures/report.png and report-map.png. With a public and a
-private page, it takes the same pictures of those. With one page and -o FOLDER, it takes that page at 1280, 820 and 375
-pixels, light and dark.
+python docs/screenshots.py runs the demo and writes docs/figures/report.png and report-map.png, then runs the studio and
+writes studio.png. With a public and a private page, it takes the pictures of those. With one page and -o FOLDER, it
+takes that page at 1280, 820 and 375 pixels, light and dark.
 """
 
 import argparse
 import base64
 import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+import ghostpoi
 from ghostpoi.cli.study import demo
 from ghostpoi.reports.page import PAGE
 
@@ -92,6 +95,30 @@ def shoot(public: Path, private: Path) -> None:
         driver.quit()
 
 
+def desk() -> None:
+    """Take the settings of the studio, on a synthetic city."""
+    with tempfile.TemporaryDirectory() as scratch:
+        city = Path(scratch) / "city.csv"
+        ghostpoi.synth(users=250, pois=600, days=90, seed=3).write_csv(city)
+        command = [sys.executable, "-m", "ghostpoi", "studio", city, "--no-browser"]
+        studio = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        driver = browser()
+        try:
+            entry = next(word for word in studio.stderr.readline().split() if word.startswith("http"))
+            driver.get(entry)
+            for page in ("columns", "settings"):
+                driver.get(f"{entry.partition('/columns')[0]}/{page}")
+                while driver.execute_script("return document.querySelector('[data-running]') !== null"):
+                    driver.execute_async_script("setTimeout(arguments[0], 500)")
+            size = {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            capture(driver, FIGURES / "studio.png", {"x": 0, "y": 0, "width": 1280, "height": 900})
+        finally:
+            driver.quit()
+            studio.terminate()
+            studio.wait()
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("page", nargs="*", type=Path, help="one page to look over, or a public and a private one")
@@ -103,3 +130,4 @@ if __name__ == "__main__":
         look_over(given.page[0], given.output)
     else:
         pictures()
+        desk()

@@ -5,8 +5,9 @@ and joins leave whole. At the door `in_shell` writes it as `--keep note`, `in_py
 """
 
 import re
+import shlex
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ OPEN, VALUE, SHOWN, CLOSE = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
 MARKED = re.compile(f"{OPEN}([a-z_]+)([^{OPEN}{CLOSE}]*){CLOSE}")
 MARKS = re.compile(f"[{OPEN}-{CLOSE}]")
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
-COMMON, GROUPS, PANELS, EXAMPLES = "common", "groups", "panels", "examples"
+COMMON, GROUPS, PANELS, EXAMPLES, LABELS = "common", "groups", "panels", "examples", "labels"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def declared() -> dict[str, dict[str, Option]]:
     """Return the parameters of each command in order, by name. `study-run` is the command `study run`."""
     common, found = _tables()[COMMON], {}
     for command, own in _tables().items():
-        if command not in (COMMON, GROUPS, PANELS, EXAMPLES):
+        if command not in (COMMON, GROUPS, PANELS, EXAMPLES, LABELS):
             names = [name for taken in own["takes"] for name in groups().get(taken, [taken])]
             found[command] = {name: Option(name, **(common.get(name, {}) | own.get(name, {}))) for name in names}
     return found
@@ -147,6 +148,48 @@ def in_shell(message: str) -> str:
         return " ".join(f"{named.option.flag} {text}" for text in named.shown) or named.option.flag
 
     return MARKED.sub(written, message) if OPEN in message else message
+
+
+def in_studio(message: str) -> str:
+    """Return a message with its options as the pages of the studio call them.
+
+    >>> in_studio(f"leave it out with {option('drop', 'a', 'b')}")
+    'leave it out with “leave out: a, b”'
+    """
+
+    def written(found: re.Match[str]) -> str:
+        named = _named(found)
+        label = _tables()[LABELS].get(named.option.name, named.option.flag)
+        return f"“{': '.join(filter(None, (label, ', '.join(named.values))))}”"
+
+    return MARKED.sub(written, message)
+
+
+def values_of(name: str, message: str) -> list[str]:
+    """Return the values that a message names for an option.
+
+    >>> values_of("drop", f"leave it out with {option('drop', 'a', 'b')}")
+    ['a', 'b']
+    """
+    every = map(_named, MARKED.finditer(message))
+    return [value for named in every if named.option.name == name for value in named.values]
+
+
+def command_line(step: str, places: Sequence[str], keywords: Mapping[str, Any]) -> str:
+    """Return the command line of a step with these arguments and options."""
+    options = {one.keyword: one for one in declared()[step].values()}
+    words = ["ghostpoi", step, *places]
+    for name, value in keywords.items():
+        flag, many = (
+            options[name].flag,
+            [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else value,
+        )
+        if options[name].type == "flag":
+            words += [] if value == bool(options[name].default) else [f"--{'' if value else 'no-'}{flag[2:]}"]
+            continue
+        values = many if isinstance(many, list) else [] if many is None else [many]
+        words += [word for one in values for word in (flag, str(one))]
+    return shlex.join(words)
 
 
 def in_python(message: str) -> str:

@@ -92,6 +92,8 @@ MODULES = {
     "adbc_driver_sqlite": "databases",
     "duckdb": "databases",
     "obstore": "s3",
+    "starlette": "studio",
+    "uvicorn": "studio",
 }  # the rest is always installed
 
 

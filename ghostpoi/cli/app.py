@@ -106,7 +106,16 @@ steps = (
     commands.audit,
     commands.report,
 )
-for run in (*steps, commands.person, commands.export, commands.synth, commands.prepare, demo, commands.plugins):
+for run in (
+    *steps,
+    commands.studio,
+    commands.person,
+    commands.export,
+    commands.synth,
+    commands.prepare,
+    demo,
+    commands.plugins,
+):
     _add(app, run, run.__name__)
 series_app = _group("Look into a series of releases, made with protect --series.")
 _add(series_app, commands.show_series, "show", "series")

@@ -297,6 +297,18 @@ def prepare(file: Path, output: Path, map: list[str] | None, set: list[str] | No
     say(f"{output}: {sessions} sessions, {len(data.vocabulary) - 1:,} venues")
 
 
+def studio(file: str, folder: list[Path] | None, port: int, browser: bool) -> None:
+    """Go the whole way from a file to a published release in a browser, on this machine alone."""
+    from ghostpoi.studio.server import serve
+
+    first = Path(file) if file else None
+    folders = [*([first.parent] if first else []), *(folder or ([] if first else [Path.cwd()]))]
+    for one in folders:
+        if not one.is_dir():
+            raise InputError(f"{option('folder', one)}: there is no such folder; name one that exists")
+    serve(first, folders, port, browser, say)
+
+
 def plugins() -> None:
     """List methods, adversaries, victims, formats and exports, including those of installed packages."""
     terminal.plugins(console())

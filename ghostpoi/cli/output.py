@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ghostpoi.options import declared, in_shell
+from ghostpoi.options import command_line, in_shell
 from ghostpoi.plugins import missing
 
 if TYPE_CHECKING:
@@ -82,18 +82,7 @@ def door() -> Door:
     from ghostpoi.api.door import Door
     from ghostpoi.progress import bar
 
-    return Door(say, bar, in_shell, command_of)
-
-
-def command_of(step: str, source: str, keywords: Mapping[str, Any]) -> str:
-    """Return the command line of a step with these options."""
-    flags = {one.keyword: one.flag for one in declared()[step].values()}
-    words = ["ghostpoi", step, source, "-o", "RELEASE"]
-    for name, value in keywords.items():
-        many = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else value
-        values = many if isinstance(many, list) else [many] if many is not None else []
-        words += [word for one in values for word in (flags[name], str(one))]
-    return shlex.join(words)
+    return Door(say, bar, in_shell, lambda step, source, more: command_line(step, [source, "-o", "RELEASE"], more))
 
 
 class _Absent(Exception):

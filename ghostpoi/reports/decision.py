@@ -68,10 +68,8 @@ def decision(release: ReleaseView) -> Decision:
             command += f"ghostpoi report {folder} --audit audit.json -o page.html"
         why = "What can be learned from this release has not been measured, so this page makes no claim."
         return Decision("Not audited yet", "", [why], [], "Measure it with the clean file:", command)
-    answers = list(_answers(audit))
-    useless = [
-        a for a in answers if a.title == STATISTICS and a.value > min(1 - USEFUL, RANDOM_LOSS * a.controls[0][1])
-    ]
+    found = list(answers(audit))
+    useless = [a for a in found if a.title == STATISTICS and a.value > min(1 - USEFUL, RANDOM_LOSS * a.controls[0][1])]
     word = audit.decision or worst(found.verdict for found in audit.gives_away.values())
     headline, tone = word[:1].upper() + word[1:], {WITHIN: "nothing", BEYOND: "much"}.get(word, tone_of(word))
     if word in (UNSURE, CANNOT_TELL):
@@ -81,7 +79,7 @@ def decision(release: ReleaseView) -> Decision:
     elif word in (WITHIN, NOTHING) and _people_unlimited(audit):
         headline, tone = headline + ", but people can be found", "little"
     next_, command = _next(word, release, audit, bool(useless))
-    return Decision(headline, tone, list(_reasons(audit)), answers, next_, command, audit.decision is None)
+    return Decision(headline, tone, list(_reasons(audit)), found, next_, command, audit.decision is None)
 
 
 NEXT_VENUE, PERSON, STATISTICS = "What a model learns", "Whether a person can be found", "What the statistics lost"
@@ -112,7 +110,7 @@ def _reasons(audit: AuditView) -> Iterator[str]:
         yield unsure[0].remedy[:1].upper() + unsure[0].remedy[1:] + "."
 
 
-def _answers(audit: AuditView) -> Iterator[Answer]:
+def answers(audit: AuditView) -> Iterator[Answer]:
     every = audit.adversaries | audit.controls
     leak, found = max(audit.gives_away.items(), key=lambda one: (SEVERITY[one[1].verdict], one[1].mean))
     reached, without = every[found.adversary].acc1["mean"], audit.controls[found.control].acc1["mean"]

@@ -1,0 +1,136 @@
+"""What the studio's pages ask for, done in a process of its own: `python -m ghostpoi.studio.child FOLDER`.
+
+The folder is private. It holds request.json, and gets progress.json while the work runs and answer.json at the end. The
+process ends when the studio does: its standard input then closes.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from ghostpoi.api.door import Door, through
+from ghostpoi.errors import InputError
+from ghostpoi.files import replacing
+from ghostpoi.options import in_studio, values_of
+from ghostpoi.progress import bar
+
+REQUEST, ANSWER, STEPS, LOCK = "request.json", "answer.json", "steps.json", "lock"
+Request = Mapping[str, Any]
+Work = Callable[[Path, Request, Door], dict[str, Any]]
+
+
+def write(path: Path, value: Any) -> None:
+    """Write JSON that only its owner may read."""
+    with replacing(path, mode=0o600) as out:
+        out.write(json.dumps(value).encode())
+
+
+def run(folder: Path) -> None:
+    """Do what the request asks for, and write the answer: what was found, or why it cannot be done."""
+    request, said = json.loads((folder / REQUEST).read_text("utf-8")), list[str]()
+    door = Door(lambda text: said.append(in_studio(text)), bar, in_studio, lambda *_: "")
+    refused, config = list[str](), folder / "settings.toml"
+    with replacing(config, mode=0o600) as out:
+        out.write(request["settings"].encode())
+    request["config"] = str(config)
+    try:
+        answer = {"ok": True, **_work(request["kind"])(folder, request, door)}
+    except InputError as e:
+        answer, refused = {"ok": False, "error": in_studio(e.text)}, values_of("drop", e.text)
+    except MemoryError:
+        answer = {"ok": False, "error": "not enough memory; use a larger machine or a smaller file"}
+    except Exception as e:
+        traceback.print_exc()
+        answer = {"ok": False, "error": f"this did not work ({type(e).__name__}); the private folder says more"}
+    write(folder / ANSWER, answer | {"said": said, "refused": refused})
+
+
+def _work(kind: str) -> Work:
+    from ghostpoi.studio import look, trial
+
+    return {"look": look.look, "trial": trial.trial, "release": release}[kind]
+
+
+def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
+    """Protect, check, attack and describe: each step once, and again only from where an interruption left it."""
+    import ghostpoi
+
+    done: dict[str, Any] = json.loads((folder / STEPS).read_text("utf-8")) if (folder / STEPS).exists() else {}
+
+    def step(name: str, function: Callable[..., Any], *given: Any, **keywords: Any) -> Any:
+        if name in done:
+            return None
+        write(folder / STEPS, done | {"now": name})
+        (folder / "progress.json").unlink(missing_ok=True)
+        found = through(door, function)(*given, **keywords)
+        done[name] = True
+        write(folder / STEPS, done)
+        return found
+
+    file, out, private, reading = request["file"], request["release"], request["private"], request["reading"]
+    config = {"map": request["map"], "config": request["config"]}
+    if (Path(out) / "manifest.json").exists() and "protect" not in done and done.get("now") == "protect":
+        done["protect"] = True  # it was killed after the release was published
+    resume = {"resume": True} if done.get("now") == "protect" else {"force": True}  # the form has asked
+    step("protect", ghostpoi.protect, file, output=out, private=private, **config, **request["changes"],
+         **reading, **resume)  # fmt: skip
+    checked = step("verify", ghostpoi.verify, out, against=file, private=private, **config, **reading)
+    if checked is not None:
+        done["checks"] = [{"check": c.name, "passed": c.passed, "detail": door.text(c.detail)} for c in checked.checks]
+        if not checked:
+            del done["verify"]
+            write(folder / STEPS, done)
+            raise InputError("the release does not pass its own checks; do not publish it, and protect the file again")
+    found = step("audit", ghostpoi.audit, file, out, private=private, **config, **reading, **request["audit"])
+    if found is not None:
+        done["decision"] = _decided(out)
+    about = request["about"]
+    step("report", ghostpoi.report, out, **about)
+    step("compared", ghostpoi.report, out, private=private, with_clean=True, **about)
+    with suppress(InputError):  # too few people for its figures
+        step("dpia", ghostpoi.report, out, dpia=True, **about)
+    return {"made": {"release": out, "private": private}}
+
+
+def _decided(out: str) -> dict[str, Any]:
+    from ghostpoi.reports.decision import decision
+    from ghostpoi.reports.release_view import open_release
+
+    found = decision(open_release(Path(out)))
+    answers = [asdict(one) | {"big": one.big, "top": one.top} for one in found.answers]
+    return {"headline": found.headline, "tone": found.tone, "reasons": found.reasons, "answers": answers}
+
+
+def _end_with_studio() -> None:
+    """Stop as after Ctrl-C when nobody is there to read the answer, at the latest after a while."""
+    with suppress(OSError):
+        while os.read(0, 1):  # not sys.stdin, whose lock would be in the way of a normal end
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(20)  # the main thread cleans up meanwhile
+    os._exit(1)
+
+
+def main() -> None:
+    """Wait until no other process works in the folder, then work."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    folder = Path(sys.argv[1])
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    Thread(target=_end_with_studio, daemon=True).start()
+    with suppress(KeyboardInterrupt):
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        run(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Who may talk to the studio: a browser of the person who started it, and no page of another site.
+
+The address that the terminal shows carries a token, which the first request exchanges for a cookie. Requests must name
+this machine as their host, which refuses names that another site makes point here, and only pages of the studio may
+send forms.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+MOST_BYTES = 100_000  # of a form
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# A page about a release brings a policy of its own. Without an origin, it cannot ask the studio for anything.
+PAGE_POLICY = "sandbox allow-scripts; frame-ancestors 'none'"
+HEADERS = {
+    "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+}  # fmt: skip
+Next = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+class Guard:
+    """Refuses requests before any page sees them, and adds headers to what pages answer."""
+
+    def __init__(self, app: Next, port: int, token: str) -> None:
+        self.app, self.token = app, token
+        self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        self.cookie, self.session = f"ghostpoi-studio-{port}", secrets.token_urlsafe(32)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":  # starting and ending; there are no sockets
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        if answer := self._refused(request) or self._let_in(request):
+            await answer(scope, receive, self._with_headers(send))
+        else:
+            await self.app(scope, receive, self._with_headers(send))
+
+    def _refused(self, request: Request) -> Response | None:
+        host = request.headers.get("host", "")
+        if host not in self.hosts:
+            return PlainTextResponse("This is not an address of the studio.", 421)
+        if request.method in ("GET", "HEAD"):
+            return None
+        if request.method != "POST":
+            return PlainTextResponse("The studio does not know this method.", 405)
+        site = request.headers.get("sec-fetch-site", "same-origin")
+        if request.headers.get("origin") != f"http://{host}" or site != "same-origin":
+            return PlainTextResponse("This form does not come from the studio.", 403)
+        length = request.headers.get("content-length", "")
+        if not length.isdigit() or int(length) > MOST_BYTES:
+            return PlainTextResponse("This form is too large.", 413)
+        return None
+
+    def _let_in(self, request: Request) -> Response | None:
+        """Exchange the token for the cookie; refuse who has neither."""
+        given = request.query_params.get("token")
+        if given is not None and request.method == "GET" and _same(given, self.token):
+            answer = RedirectResponse(request.url.path, 303)
+            answer.set_cookie(self.cookie, self.session, path="/", httponly=True, samesite="strict")
+            return answer
+        if _same(request.cookies.get(self.cookie, ""), self.session):
+            return None
+        return PlainTextResponse("Open the address that ghostpoi studio shows in the terminal.", 401)
+
+    @staticmethod
+    def _with_headers(send: Any) -> Any:
+        async def answer(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                given = {name.lower() for name, _ in message["headers"]}
+                own = HEADERS | {"Content-Security-Policy": POLICY}
+                new = ((name.lower().encode(), value.encode()) for name, value in own.items())
+                message["headers"] = [*message["headers"], *(one for one in new if one[0] not in given)]
+            await send(message)
+
+        return answer
+
+
+def _same(one: str, other: str) -> bool:
+    return secrets.compare_digest(one.encode(), other.encode())

@@ -1,0 +1,127 @@
+"""What is in a file: its columns and what becomes of each, and a sample of its people for quick trials."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ghostpoi import formats
+from ghostpoi.api.door import Door
+from ghostpoi.api.given import assignments, source_of
+from ghostpoi.api.release import rows_request
+from ghostpoi.errors import InputError
+from ghostpoi.files import replacing
+from ghostpoi.formats import CheckinFile, Source
+from ghostpoi.formats.base import PARQUET
+from ghostpoi.formats.compression import load
+from ghostpoi.formats.fields import chosen_columns
+from ghostpoi.formats.folder import columns_of
+from ghostpoi.options import in_studio, values_of
+from ghostpoi.release.plan import plan
+
+SAMPLE = 15_000  # rows, at least
+SHOWN = 3  # examples of each column
+LONG = 40  # characters of an example
+TIMES = {
+    "minute": "to the minute", "hour": "to the hour", "part-of-day": "to a quarter of the day",
+    "shift": "moved by whole weeks, to the hour",
+}  # fmt: skip
+HEAD = 65_536  # bytes of a text that cannot be read as check-ins yet
+
+
+def look(folder: Path, request: Mapping[str, Any], door: Door) -> dict[str, Any]:
+    """Read a file; where that fails, say why and list the columns, so that they can be mapped."""
+    source = source_of(request["file"], request["reading"])
+    with door.bar(3) as report:
+        report("reading the file", 0)
+        try:
+            file = formats.read(source, dict(request["map"]))
+        except InputError as e:
+            return {"readable": False, "error": in_studio(e.text), "columns": _bare(source)}
+        table = file.table
+        report("testing what each column reveals", 1)
+        columns, refused, sentence = _columns(file, request, door)
+        report("drawing a sample", 1)
+        chosen = _sample(file, folder / f"sample{''.join(source.path.suffixes[:1])}")
+        report("", 1)
+    times = [f"{datetime.fromtimestamp(int(t), UTC):%-d %B %Y}" for t in (table.time.min(), table.time.max())]
+    return {
+        "readable": True, "columns": columns, "refused_columns": refused, "sentence": sentence,
+        "rows": len(table), "users": len(table.user_ids), "venues": len(table.venue_ids) - 1,
+        "categories": len(table.category_ids), "first": times[0], "last": times[1], "sample": chosen,
+    }  # fmt: skip
+
+
+def _columns(
+    file: CheckinFile, request: Mapping[str, Any], door: Door
+) -> tuple[list[dict[str, Any]], list[str], str]:  # fmt: skip
+    """Say what each column was taken for and what becomes of it; name those that must be decided on."""
+    changes = {"purpose": None, "keep": (), "drop": (), "pseudonyms": None, "times": None} | request["changes"]
+    given = rows_request(
+        "crowd", map=request["map"], set=assignments(()), config=request["config"], taxonomy=None, **changes
+    )  # fmt: skip
+    refused, sentence, fate = list[str](), "", dict[str, tuple[str, str]]()
+    try:
+        found = plan(given, file, door.say).columns
+        fate = dict.fromkeys(found.change, ("changes", "it follows from the venue"))
+        fate |= {name: ("stays", found.why.get(name, "")) for name in found.keep}
+        fate |= dict.fromkeys(found.drop, ("left out", "you decided so"))
+    except InputError as e:
+        refused, sentence = values_of("drop", e.text), in_studio(e.text.removeprefix(f"{file.path}: "))
+    ids = {"user": ("stays", "the release relies on it"), "time": ("stays", "the release relies on it")}
+    if given.settings.hides_users:
+        ids["user"] = ("changes", "other ids")
+    if given.settings.identity.times != "keep":
+        ids["time"] = ("changes", TIMES[given.settings.identity.times])
+    fate |= {file.mapping[field]: ids[field] for field in ids}
+    by = {one["column"]: (field, one["chosen_by"]) for field, one in chosen_columns(file, request["map"]).items()}
+    rows = file.all_rows
+    return [
+        {"name": name, "examples": _examples(rows.get_column(name).head(50).to_list()),
+         "field": by.get(name, ("", ""))[0], "because": in_studio(by.get(name, ("", ""))[1]),
+         "fate": "decide" if name in refused else fate.get(name, ("", ""))[0], "why": fate.get(name, ("", ""))[1]}
+        for name in rows.columns
+    ], refused, sentence  # fmt: skip
+
+
+def _examples(values: Sequence[Any]) -> list[str]:
+    found = dict.fromkeys(str(value) for value in values if value not in (None, ""))
+    return [text if len(text) <= LONG else f"{text[: LONG - 1]}…" for text in list(found)[:SHOWN]]
+
+
+def _bare(source: Source) -> list[dict[str, Any]]:
+    """Return the columns of a table without what they were taken for; none of a file of another kind."""
+    try:
+        data = load(source)
+        if data.startswith(PARQUET):
+            from ghostpoi.formats.parquet import read_rows
+
+            rows = read_rows(source, data)
+            each = {name: rows.get_column(name).head(50).to_list() for name in rows.columns}
+        else:
+            from ghostpoi.formats.delimited import delimiter_of
+
+            names = columns_of(source, data)
+            lines = data[:HEAD].decode("utf-8", "replace").splitlines()[1:50]
+            cells = list(csv.reader(lines, delimiter=delimiter_of(source, data)))
+            each = {name: [row[k] for row in cells if k < len(row)] for k, name in enumerate(names)}
+    except (InputError, csv.Error):
+        return []
+    return [{"name": n, "examples": _examples(v), "field": "", "because": "", "fate": "", "why": ""}
+            for n, v in each.items()]  # fmt: skip
+
+
+def _sample(file: CheckinFile, path: Path) -> dict[str, Any]:
+    """Write all rows of some people, drawn by chance, in the form of the file."""
+    size = np.bincount(file.table.user)
+    order = np.random.default_rng(0).permutation(len(size))
+    count = int(np.searchsorted(np.cumsum(size[order]), SAMPLE)) + 1
+    chosen = np.zeros(len(size), bool)
+    chosen[order[:count]] = True
+    rows = np.flatnonzero(chosen[file.table.user])
+    with replacing(path, mode=0o600) as out:
+        file.rows.take(rows).write(out)
+    return {"file": str(path), "users": int(chosen.sum()), "rows": len(rows), "whole": bool(chosen.all())}

@@ -1,0 +1,62 @@
+"""A quick trial of settings: a release of the sample, attacked by the adversaries that `choose` tries first."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import ghostpoi
+from ghostpoi.api.door import Door, through
+from ghostpoi.audits.choose import FAST
+from ghostpoi.formats import Source
+from ghostpoi.reports.audit_view import AuditView
+from ghostpoi.reports.charts.city import city
+from ghostpoi.reports.decision import answers
+from ghostpoi.reports.page_data import read_page_data
+
+REVEALED = {  # measures of people -> what they mean for the file as it is
+    "singled out by 4 check-ins (the hour)": "of people can be found in it by the hour of four of their visits.",
+    "singled out by 4 check-ins (part of day and place)":
+        "of people can be found by the place of four of their visits, and the part of the day.",
+    "home named exactly": "of homes can be told from it.",
+    "named as visitors: health": "of those who visit doctors and hospitals can be named.",
+    "named as visitors: worship": "of those who visit places of worship can be named.",
+}  # fmt: skip
+QUICK = {"adversaries": FAST, "victim": "markov", "seeds": 1, "naturalness": False}
+
+
+def trial(folder: Path, request: Mapping[str, Any], door: Door) -> dict[str, Any]:
+    """Return what the settings protect and keep, next to the clean sample, and its map."""
+    out, private = folder / "release", folder / "release.private"
+    config = {"map": request["map"], "config": request["config"]}
+    released = through(door, ghostpoi.protect)(
+        request["sample"], output=out, private=private, force=True, **config, **request["changes"], **request["reading"]
+    )  # fmt: skip
+    found = through(door, ghostpoi.audit)(
+        request["sample"], out, private=private, cache=folder / "cache", **config, **QUICK, **request["reading"]
+    ).found
+    audit = AuditView.of(found)
+    data = read_page_data([Source.of(out)], private)
+    drawn = city(data)
+    return {
+        "answers": [asdict(one) | {"big": one.big, "top": one.top} for one in answers(audit)],
+        "limits": [
+            {"name": one.name, "limit": one.limit, "verdict": one.verdict, "tone": one.tone} for one in audit.limits
+        ],
+        "clean": _clean(audit),
+        "moved": released.displacement,
+        "rows": released.counts,
+        "city": drawn and {
+            "panels": [(panel.title, str(panel.drawing), panel.key) for panel in drawn.panels],
+            "height": drawn.height, "corners": drawn.corners, "km": drawn.hexagon_km,
+        },
+    }  # fmt: skip
+
+
+def _clean(audit: AuditView) -> dict[str, Any]:
+    """What the file would give away as it is."""
+    floor = max(audit.controls[name].acc1["mean"] for name in audit.without_release.values())
+    shares = {row.label: row.clean["mean"] for row in audit.persons if row.clean}
+    return {"next": audit.clean.acc1["mean"], "without": floor, "people": [
+        (shares[label], text) for label, text in REVEALED.items() if label in shares
+    ]}  # fmt: skip
