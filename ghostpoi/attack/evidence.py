@@ -10,7 +10,7 @@ from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.places import of_sessions
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.channel import Channel, uniform
-from ghostpoi.draw.crowds import slot_weights
+from ghostpoi.draw.crowds import category_hours, slot_weights
 from ghostpoi.draw.methods import AnyMethod
 from ghostpoi.errors import InputError
 from ghostpoi.randomness import Seed
@@ -51,7 +51,7 @@ class Outside:
     def true(sessions: Sessions, vocabulary: Vocabulary) -> "Outside":
         """Return what clean sessions say: the worst case of any knowledge of this kind."""
         places = of_sessions(sessions, vocabulary)
-        return Outside(places.visits.astype(float), slot_weights(places))
+        return Outside(places.visits.astype(float), slot_weights(places.category, category_hours(places)))
 
 
 @dataclass(frozen=True)

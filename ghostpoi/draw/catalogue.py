@@ -1,7 +1,6 @@
 """The venues of a series: their crowds, positions and popularity, and tables that draw from them."""
 
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
-from ghostpoi.data.places import SLOTS
+from ghostpoi.data.places import SLOTS, Places
 from ghostpoi.draw.methods import AnyMethod
-from ghostpoi.draw.methods.crowd import Crowd, CrowdHalves, KAnonymous, RandomisedResponse, medoids
+from ghostpoi.draw.methods.crowd import Crowd, CrowdDraw, CrowdHalves, KAnonymous, RandomisedResponse
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing, save_arrays
 from ghostpoi.options import option
@@ -56,6 +55,13 @@ class Catalogue:
     def number(self) -> dict[str, int]:
         """The index of each venue by its id."""
         return {name: at for at, name in enumerate(self.ids)}
+
+    def places(self, at: Longs) -> Places:
+        """Return these venues after row 0, which is padding. The series keeps no visits by hour."""
+        lat, lon = (np.append(np.nan, values[at]) for values in (self.lat, self.lon))
+        group = np.unique(self.group.astype(str), return_inverse=True)[1].astype(np.int32)
+        category = np.append(-1, self.category[at]).astype(np.int32)
+        return Places(lat, lon, category, np.append(0, self.visits[at]), np.empty((0, SLOTS), np.int64), group)
 
     def members(self) -> dict[int, Longs]:
         """Return the venues that each crowd draws, south to north; equal positions are ordered by id."""
@@ -109,9 +115,12 @@ class KeptCrowds:
     repeated: Bools  # (N,) rows that repeat the draw of an earlier release
 
 
+KEPT = (Crowd, CrowdHalves, KAnonymous, RandomisedResponse)  # methods whose sets a series can keep
+
+
 def check_method(name: str, method: AnyMethod) -> None:
     """Refuse a method whose sets a series cannot keep."""
-    if type(method) not in SETS or method.needs_trajectory_lm:
+    if type(method) not in KEPT or method.needs_trajectory_lm:
         why = " with method.beta above 0" if isinstance(method, Crowd) else ""
         raise InputError(
             f"{option('series')}: the method {name}{why} cannot keep its sets from release to release; use crowd, "
@@ -120,7 +129,7 @@ def check_method(name: str, method: AnyMethod) -> None:
 
 
 def with_crowds(
-    table: Checkins, known: Catalogue, method: AnyMethod, repeated: Bools | None = None
+    table: Checkins, known: Catalogue, method: CrowdDraw, repeated: Bools | None = None
 ) -> tuple[Checkins, KeptCrowds]:
     """Return a table whose venues the catalogue knows with all venues of the catalogue, and their crowds."""
     number = known.number
@@ -131,33 +140,18 @@ def with_crowds(
     category_ids = np.append(table.category_ids, np.array(unseen, object))
     category = {name: n for n, name in enumerate(category_ids)}
     renamed = np.array([category[name] for name in known.categories], np.int32)
-    places = Venues(
-        np.append(np.nan, known.lat[at]), np.append(np.nan, known.lon[at]),
-        np.append(np.int32(-1), renamed[known.category[at]]),
-    )  # fmt: skip
+    places = known.places(at)
+    venues = Venues(places.lat, places.lon, np.append(np.int32(-1), renamed[known.category[at]]))
     more = replace(
-        table, venue_ids=np.append(table.venue_ids, known.ids[others]), category_ids=category_ids, places=places,
+        table, venue_ids=np.append(table.venue_ids, known.ids[others]), category_ids=category_ids, places=venues,
         category_groups=dict(zip(known.categories, known.group, strict=True)) if known.group.any() else {},
     )  # fmt: skip
     again = np.zeros(len(table), bool) if repeated is None else repeated
-    crowds, hidden, kind = (
-        _crowds(known, at),
-        np.append(False, known.hidden[at]),
-        np.append(-1, kinds(known, method)[at]),
-    )
+    crowds, hidden = _crowds(known, at), np.append(False, known.hidden[at])
+    kind = places.kind(method.keeps_category)
     borrows = hidden & (crowds.poi[:, 0] > 0) & (kind[crowds.poi[:, 0]] != kind)
-    sets = replace(SETS[type(method)](method, crowds, known, at), hidden=hidden, borrows=borrows)
+    sets = replace(method.drawn_from(crowds, places, known.hours), hidden=hidden, borrows=borrows)
     return more, KeptCrowds(method, sets, np.append(-1, at), again)
-
-
-def kinds(known: Catalogue, method: AnyMethod) -> Longs:
-    """Number what venues must have in common to share a crowd, (V,)."""
-    if method.keeps_category == "any":
-        return np.zeros(len(known), np.int64)
-    if method.keeps_category == "exact":
-        return known.category.astype(np.int64)
-    number = np.unique(known.group.astype(str), return_inverse=True)[1]
-    return number[known.category].astype(np.int64)
 
 
 def _crowds(known: Catalogue, at: Longs) -> Candidates:
@@ -170,30 +164,3 @@ def _crowds(known: Catalogue, at: Longs) -> Candidates:
         if crowd in members:
             poi[row, : len(members[crowd])] = number[members[crowd]]
     return Candidates(poi, np.zeros(len(poi)))
-
-
-def _popular(method: Crowd, crowds: Candidates, known: Catalogue, at: Longs) -> Candidates:
-    """Weigh venues as the method does, by the popularity that the series keeps."""
-    if method.draw == "even":
-        return crowds
-    visits = np.append(0.0, method.popularity(known.visits[at]))
-    weight, slots = np.where(crowds.poi > 0, visits[crowds.poi], 0.0), None
-    if method.draw == "popular-by-hour":
-        hours = known.hours[known.category[at]] * known.hours.shape[1]  # (V, SLOTS), mean 1
-        slots = np.concatenate([np.zeros((hours.shape[1], 1)), hours.T], axis=1)
-    return replace(crowds, weight=weight, slot_weight=slots)
-
-
-def _centre(method: KAnonymous, crowds: Candidates, known: Catalogue, at: Longs) -> Candidates:
-    lat, lon = (np.append(np.nan, values[at]) for values in (known.lat, known.lon))
-    return Candidates(medoids(crowds.poi, lat, lon)[:, None], crowds.radius_km)
-
-
-def _mostly_own(method: RandomisedResponse, crowds: Candidates, known: Catalogue, at: Longs) -> Candidates:
-    own = crowds.poi == np.arange(len(crowds.poi))[:, None]  # a guest has none, so it draws evenly
-    return replace(crowds, weight=np.where(crowds.poi > 0, np.where(own, np.exp(method.epsilon), 1.0), 0.0))
-
-
-SETS: dict[type, Callable[..., Candidates]] = {
-    Crowd: _popular, CrowdHalves: _popular, KAnonymous: _centre, RandomisedResponse: _mostly_own,
-}  # fmt: skip

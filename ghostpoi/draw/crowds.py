@@ -13,7 +13,7 @@ therefore has the hours of all categories.
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -115,16 +115,9 @@ FEW = 5  # a category with fewer visits has no hours of its own
 SMOOTHING = 50.0  # visits that the hours of all categories together count as in those of one category
 
 
-def weighted(sets: Candidates, places: Places, popularity: Floats, by_hour: bool) -> Candidates:
-    """Return the same sets with popular venues weighing more, in every slot of the week by the hours of categories."""
-    weight = np.where(sets.poi > 0, popularity[sets.poi], 0.0)
-    return replace(sets, weight=weight, slot_weight=slot_weights(places) if by_hour else None)
-
-
-def slot_weights(places: Places) -> Floats:
-    """Return the weight of each venue in each slot of the week by the hours of its category, (SLOTS, P+1), mean 1."""
-    hours = category_hours(places)[places.category[1:]] * SLOTS  # (P, SLOTS)
-    return np.concatenate([np.zeros((SLOTS, 1)), hours.T], axis=1)
+def slot_weights(category: Ints, hours: Floats) -> Floats:
+    """Return the weight of each venue in each slot of the week, (SLOTS, P+1), mean 1; `hours` are `category_hours`."""
+    return np.concatenate([np.zeros((SLOTS, 1)), hours[category[1:]].T * SLOTS], axis=1)
 
 
 def category_hours(places: Places) -> Floats:
@@ -132,8 +125,7 @@ def category_hours(places: Places) -> Floats:
     counts = places.category_visits.astype(float)
     everywhere = (counts.sum(axis=0) + 1) / (counts.sum() + SLOTS)
     counts[counts.sum(axis=1) < FEW] = 0
-    smoothed: Floats = (counts + SMOOTHING * everywhere) / (counts.sum(axis=1, keepdims=True) + SMOOTHING)
-    return smoothed
+    return (counts + SMOOTHING * everywhere) / (counts.sum(axis=1, keepdims=True) + SMOOTHING)
 
 
 GROUPS = 10  # to learn: taxonomies of venues have about as many at the top

@@ -17,7 +17,7 @@ from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import unit_sphere
 from ghostpoi.data.places import Places
 from ghostpoi.draw.channel import Channel, channel_of
-from ghostpoi.draw.crowds import Dividing, Division, find, weighted
+from ghostpoi.draw.crowds import Dividing, Division, category_hours, find, slot_weights
 from ghostpoi.draw.methods.base import CATEGORY_HOURS, KeepsCategory, Method, Position, Tensor
 from ghostpoi.settings import LEAST_GAP_KM, CandidateSettings, setting
 
@@ -48,10 +48,14 @@ class CrowdDraw(Method):
     def keeps_category(self) -> KeepsCategory:
         return self.category
 
-    def crowds(self, places: Places, known: Bools | None) -> Candidates:
-        """Return the crowd of each place."""
+    def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
         kind, weight = places.kind(self.category), self.popularity(places.visits)
-        return find(places.lat, places.lon, kind, self.dividing, known, weight)
+        crowds = find(places.lat, places.lon, kind, self.dividing, known, weight).without(places, known)
+        return self.drawn_from(crowds, places, category_hours(places))
+
+    def drawn_from(self, crowds: Candidates, places: Places, hours: Floats) -> Candidates:
+        """Return what places draw, given the crowd of each, and the `category_hours`."""
+        return crowds
 
     @property
     def dividing(self) -> Dividing:
@@ -101,11 +105,12 @@ class Crowd(CrowdDraw):
         weights = position.weights()
         return position.sample(weights + self.beta * position.mani() if self.beta else weights, uniform)
 
-    def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
-        crowds = self.crowds(places, known)
+    def drawn_from(self, crowds: Candidates, places: Places, hours: Floats) -> Candidates:
         if self.draw == "even":
             return crowds
-        return weighted(crowds, places, self.popularity(places.visits), by_hour=self.draw == "popular-by-hour")
+        weight = np.where(crowds.poi > 0, self.popularity(places.visits)[crowds.poi], 0.0)
+        slots = slot_weights(places.category, hours) if self.draw == "popular-by-hour" else None
+        return replace(crowds, weight=weight, slot_weight=slots)
 
     def popularity(self, visits: Longs) -> Floats:
         return super().popularity(visits) if self.draw == "even" else np.maximum(visits, self.min_visits).astype(float)
@@ -146,8 +151,7 @@ class KAnonymous(CrowdDraw):
     size: int = HALF_SIZE
     reach_km: float = HALF_REACH
 
-    def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
-        crowds = self.crowds(places, known).without(places, known)
+    def drawn_from(self, crowds: Candidates, places: Places, hours: Floats) -> Candidates:
         return replace(crowds, poi=medoids(crowds.poi, places.lat, places.lon)[:, None])
 
 
@@ -177,11 +181,11 @@ class RandomisedResponse(CrowdDraw):
     reach_km: float = HALF_REACH
     epsilon: float = setting(1.0, "privacy loss of a visit inside its crowd; 0 draws all venues evenly", 0, 50)
 
-    def candidate_sets(self, places: Places, rule: CandidateSettings, known: Bools | None = None) -> Candidates:
-        return self._weighted(self.crowds(places, known).without(places, known))
-
     def channel(self, candidates: Candidates, lat: Floats | None = None, lon: Floats | None = None) -> Channel:
         return channel_of(self._weighted(candidates))
+
+    def drawn_from(self, crowds: Candidates, places: Places, hours: Floats) -> Candidates:
+        return self._weighted(crowds)
 
     def _weighted(self, crowds: Candidates) -> Candidates:
         own = crowds.poi == np.arange(len(crowds.poi))[:, None]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 
 from ghostpoi.columns import VenueColumns, telling
 from ghostpoi.data.checkins import Checkins, Longs
@@ -26,9 +27,9 @@ from ghostpoi.randomness import Seed
 from ghostpoi.release.manifest import MANIFEST
 from ghostpoi.release.private_folder import ReleaseRequest
 from ghostpoi.release.series import fields, ledger
-from ghostpoi.release.series.fields import check_file, joined, read_rows, sample_rows, with_fields, write_rows
+from ghostpoi.release.series.fields import NAME, check_file, read_rows, sample_rows, with_fields, write_rows
 from ghostpoi.release.series.joining import join
-from ghostpoi.release.series.ledger import DrawnRows, Entry, KnownUsers, RowKeys, Series
+from ghostpoi.release.series.ledger import ROWS, USERS, Entry, Series, kept, row_keys, users_of
 from ghostpoi.release.users import NewUsers, draw, numbers
 
 
@@ -86,8 +87,8 @@ class SeriesRelease:
     catalogue: Catalogue
     table: Checkins  # with all venues of the series
     kept: KeptCrowds
-    keys: RowKeys
-    earlier: DrawnRows
+    keys: pl.DataFrame  # of the rows
+    earlier: pl.DataFrame  # rows
     found: Longs  # (N,) the place of each row among the earlier ones, -1: new
     input: str
 
@@ -108,18 +109,16 @@ class SeriesRelease:
         before = ledger.read_catalogue(series)
         method = cast(Crowd, request.settings.method)
         catalogue = join(before, table, method, request.settings.hide)
-        keys = ledger.row_keys(table, series.seed)
-        stored = [series.named("rows", entry.number, ".npz") for entry in series.entries]
-        KnownUsers.load(stored).check_written_alike(table, series.seed)
-        earlier = DrawnRows.load(stored)
-        found = earlier.find(keys)
-        earlier.check_unchanged(found, keys, str(request.file))
+        keys, earlier = row_keys(table, series.seed), kept(series, ROWS)
+        ledger.check_written_alike(kept(series, USERS), table, series.seed)
+        found = ledger.find(earlier, keys)
+        ledger.check_unchanged(earlier, found, keys, str(request.file))
         if request.settings.hides_users:
             kept_users(table, request.settings, earlier, found)
-        table, kept = with_crowds(table, catalogue, method, found >= 0)
+        table, crowds = with_crowds(table, catalogue, method, found >= 0)
         request = replace(request, seed=Seed(series.seed.derive("release", file.sha256.hex())))
         return SeriesRelease(
-            series, request, file, columns, same, before, catalogue, table, kept, keys, earlier, found, own
+            series, request, file, columns, same, before, catalogue, table, crowds, keys, earlier, found, own
         )
 
     @property
@@ -143,7 +142,7 @@ class SeriesRelease:
         here = np.zeros(len(self.catalogue), np.int32)
         here[self.kept.in_series[1:]] = np.arange(1, len(self.kept.in_series))
         again = self.found >= 0
-        released[again] = here[self.earlier.venue[self.found[again]]]
+        released[again] = here[self.earlier["venue"].to_numpy()[self.found[again]]]
         report("substituting", 0)
         noise, speed = whole.noise(self.series.seed), self.request.settings.speed
         return rows_outside_sessions.draw(whole, released, noise, speed, keep_clean=False)
@@ -162,7 +161,7 @@ class SeriesRelease:
         named = [self.series.named("fields", entry.number, self._ending) for entry in self.series.entries]
         kept = {name for entry in self.series.entries for name in entry.files}
         earlier = read_rows([path for path in named if path.name in kept], rows, self.file)
-        return joined([earlier, self._new_fields()], rows)
+        return rows.joined([earlier, self._new_fields()], NAME)
 
     def _new_fields(self) -> Rows:
         ids = self.catalogue.ids[len(self.before) :].tolist()
@@ -181,22 +180,23 @@ class SeriesRelease:
         if not settings.hides_users:
             return draw(table, shown, settings, seed)
         kept = kept_users(table, settings, self.earlier, self.found)
-        return draw(table, shown, settings, seed, most, kept, np.unique(self.earlier.user).tolist())
+        return draw(table, shown, settings, seed, most, kept, self.earlier["user"].unique().to_list())
 
     def store_private(self, folder: Path, rows: Rows) -> tuple[str, ...]:
         """Store what `verify` and `audit` need of the series; return the names of the files."""
-        return fields.store(folder, self.catalogue, self._stored(rows), self._ending)
+        names = (fields.VENUES, f"{fields.FIELDS}{self._ending}")
+        self.catalogue.save(folder / names[0], since=Catalogue.empty())
+        write_rows(folder / names[1], self._stored(rows))
+        return names
 
     def begin(self, manifest: dict[str, Any], released: Substitution, shown: Longs, new: NewUsers | None) -> None:
         """Write down what is about to be released. `shown` (M,): the clean row of each released row."""
         user = new.released_ids.astype(str) if new and new.hidden else np.full(len(shown), "")
         fresh = self.found[shown] < 0
         row = shown[fresh]
-        rows = DrawnRows.of(
-            self.keys.row[row], self.keys.moment[row], self.kept.in_series[released.poi[row]], user[fresh]
-        )
+        rows = self.keys[row].with_columns(venue=self.kept.in_series[released.poi[row]], user=user[fresh]).sort("row")
         if self.same:
-            if not DrawnRows.load([self.series.named("rows", self.number, ".npz")]).same(rows):
+            if not ledger.read(self.series, ROWS, self.same).equals(rows):
                 raise InputError(
                     f"release {self.number} of {self.series.folder} cannot be repeated exactly; use the version of "
                     "ghostpoi that made it"
@@ -216,10 +216,10 @@ class SeriesRelease:
         )  # fmt: skip
         self.series.entry(entry).store()
 
-    def _write_files(self, rows: DrawnRows) -> dict[str, str]:
-        paths = [self.series.named("venues", self.number, ".npz"), self.series.named("rows", self.number, ".npz")]
+    def _write_files(self, rows: pl.DataFrame) -> dict[str, str]:
+        users, paths = users_of(self.table, self.series.seed), [self.series.named("venues", self.number, ".npz")]
         self.catalogue.save(paths[0], since=self.before)
-        rows.save(paths[1], KnownUsers.of(self.table, self.series.seed))
+        paths += [ledger.write(self.series, kind, self.number, one) for kind, one in ((ROWS, rows), (USERS, users))]
         if len(self.catalogue) > len(self.before):
             paths.append(self.series.named("fields", self.number, self._ending))
             write_rows(paths[-1], self._new_fields())
@@ -315,7 +315,7 @@ FEW = 20  # rows, whose order no test can judge
 
 
 def _check_order(file: CheckinFile) -> None:
-    """Refuse a few rows in an order that may be that of their venues: over months, it would tell a lot."""
+    """Refuse a few rows in an order that may be that of their venues: over months, it would reveal a lot."""
     table = file.table
     if len(table) >= FEW:
         return
@@ -334,14 +334,14 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ", ".join(map(str, value or []))
 
 
-def kept_users(table: Checkins, settings: Publication, earlier: DrawnRows, found: Longs) -> dict[int, str]:
+def kept_users(table: Checkins, settings: Publication, earlier: pl.DataFrame, found: Longs) -> dict[int, str]:
     """Return the earlier pseudonym of each number; refuse a file that cuts sessions otherwise than before.
 
     `found` (N,) is the place of each row among the earlier ones, -1 for a new row.
     """
     again = np.flatnonzero(found >= 0)
-    number, user = numbers(table, settings)[again], earlier.user[found[again]]
-    pairs = sorted(set(zip(number.tolist(), user.tolist(), strict=True)))
+    number, user = numbers(table, settings)[again], earlier["user"].gather(found[again])
+    pairs = sorted(set(zip(number.tolist(), user.to_list(), strict=True)))
     kept = dict(pairs)
     if len(kept) < len(pairs) or len(set(kept.values())) < len(pairs):
         raise InputError(

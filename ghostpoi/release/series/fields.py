@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ghostpoi import formats
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs
 from ghostpoi.draw.catalogue import UNREADABLE, Catalogue, KeptCrowds, with_crowds
+from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.options import option
 from ghostpoi.release.manifest import settings_of
 from ghostpoi.release.users import PAIRS
+
+NAME = "the series"  # in messages
 
 
 def sample_rows(table: Checkins, ids: Sequence[str], uniform: Floats) -> Longs:
@@ -35,12 +38,7 @@ def write_rows(path: Path, rows: Rows) -> None:
 def read_rows(paths: Sequence[Path], like: Rows, file: CheckinFile) -> Rows:
     """Read stored rows of several files, to be joined to `like`."""
     parts = [formats.read(file.source.at(path), file.mapping, file.format).all_rows for path in paths]
-    return joined([like.take(np.empty(0, np.int64)), *parts], like)
-
-
-def joined(parts: Sequence[Rows], like: Rows) -> Rows:
-    """Return the rows of all parts as rows of the same kind as `like`, as a file holds them."""
-    return like.joined(parts, "the series")
+    return like.joined([like.take(np.empty(0, np.int64)), *parts], NAME)
 
 
 def check_file(file: CheckinFile) -> None:
@@ -63,21 +61,14 @@ def check_file(file: CheckinFile) -> None:
 def with_fields(rows: Rows, columns: list[str], stored: Rows, place: Longs, drawn: Bools) -> Rows:
     """Return the rows with these columns taken from stored rows: place (N,) for the rows that `drawn` (N,) marks."""
     count = len(drawn)
-    both = joined([rows, stored], rows)
+    both = rows.joined([rows, stored], NAME)
     donor = np.arange(count + len(stored))
     donor[:count][drawn] = count + place[drawn]
     found = both.copy_fields(columns, donor).take(np.arange(count))
     return rows.with_fields(columns, found)
 
 
-VENUES, FIELDS = "series-venues.npz", "series-fields"
-
-
-def store(folder: Path, catalogue: Catalogue, rows: Rows, ending: str) -> tuple[str, str]:
-    """Store the venues of a series and a row of each; return the names of the files."""
-    catalogue.save(folder / VENUES, since=Catalogue.empty())
-    write_rows(folder / f"{FIELDS}{ending}", rows)
-    return VENUES, f"{FIELDS}{ending}"
+VENUES, FIELDS = "series-venues.npz", "series-fields"  # the venues of a series, and a row of each
 
 
 InSeries = tuple[Checkins, KeptCrowds | None]
@@ -87,7 +78,7 @@ def with_series(private: Path, table: Checkins, manifest: dict[str, Any]) -> InS
     """Return clean check-ins of a release with all venues of its series, and their crowds, if it belongs to one."""
     if "series" not in manifest:
         return table, None
-    return with_crowds(table, _catalogue(private), settings_of(manifest).method)
+    return with_crowds(table, _catalogue(private), cast(CrowdDraw, settings_of(manifest).method))
 
 
 def _catalogue(private: Path) -> Catalogue:
@@ -111,7 +102,7 @@ def read_table(private: Path, table: Checkins, manifest: dict[str, Any]) -> InSe
         with np.load(private / PAIRS, allow_pickle=False) as pairs:
             repeated = pairs["repeated"]
         if len(repeated) == len(table):
-            return with_crowds(table, known, settings_of(manifest).method, repeated)
+            return with_crowds(table, known, cast(CrowdDraw, settings_of(manifest).method), repeated)
     except UNREADABLE:
         pass
     raise InputError(f"{private} does not fit the file; give the private folder of this release")

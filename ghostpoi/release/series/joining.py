@@ -13,11 +13,11 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, unit_sphere
 from ghostpoi.data.places import hidden_venues, of_table
 from ghostpoi.draw import crowds
-from ghostpoi.draw.catalogue import Catalogue, kinds
+from ghostpoi.draw.catalogue import Catalogue
 from ghostpoi.draw.crowds import by_hours, category_hours, learned_name
 from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.errors import InputError
@@ -64,8 +64,7 @@ def _nearest_groups(known: Catalogue, hours: Floats) -> Texts:
     names, number = np.unique(known.group.astype(str), return_inverse=True)
     centre = np.stack([np.sqrt(known.hours[number == n]).mean(axis=0) for n in range(len(names))])
     away = ((np.sqrt(hours)[:, None] - centre) ** 2).sum(axis=2)
-    nearest: Texts = names[away.argmin(axis=1)].astype(object)
-    return nearest
+    return names[away.argmin(axis=1)].astype(object)
 
 
 def _with_venues(known: Catalogue, table: Checkins, hidden: Bools) -> Catalogue:
@@ -87,7 +86,8 @@ def _with_crowds(known: Catalogue, table: Checkins, method: CrowdDraw, first: bo
     todo = np.flatnonzero(known.crowd == 0)
     if not len(todo):
         return known
-    kind, point, reach = kinds(known, method), unit_sphere(known.lat, known.lon), chord(method.reach_km)
+    kind = known.places(np.arange(len(known))).kind(method.keeps_category)[1:]
+    point, reach = unit_sphere(known.lat, known.lon), chord(method.reach_km)
     own = _partition(known, todo, kind, method)  # (T,) the number of a crowd among the new ones, from 1; 0: alone
     crowd, member, last = known.crowd.copy(), known.member.copy(), int(known.crowd.max(initial=0))
     big = (own > 0) & (np.bincount(own, minlength=1)[own] >= (2 if first else method.size))
@@ -135,11 +135,11 @@ def _visitors(known: Catalogue, venues: Longs, crowd: Longs, table: Checkins) ->
     return np.bincount(pairs, minlength=int(crowd.max(initial=0)) + 1)
 
 
-def _partition(known: Catalogue, venues: Longs, kind: Longs, method: CrowdDraw) -> Longs:
+def _partition(known: Catalogue, venues: Longs, kind: Ints, method: CrowdDraw) -> Longs:
     """Divide venues into crowds, in the order of their ids; return the number of each one's crowd, 0 if it is alone."""
     venues = venues[order := np.argsort(known.ids[venues].astype(str), kind="stable")]
     lat, lon = (np.append(np.nan, values[venues]) for values in (known.lat, known.lon))
-    kinds = np.append(-1, kind[venues]).astype(np.int32)
+    kinds = np.append(np.int32(-1), kind[venues])
     weight = method.popularity(np.append(0, known.visits[venues]))
     sets = crowds.find(lat, lon, kinds, method.dividing, weight=weight).poi[1:]
     numbered = np.zeros(len(venues), np.int64)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import polars as pl
 
-from ghostpoi.data.checkins import Bools, Checkins, Longs
+from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.draw.catalogue import UNREADABLE, Catalogue
 from ghostpoi.draw.noise import ByContent, hashed, plain
 from ghostpoi.errors import InputError
-from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing, save_arrays
+from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
 
@@ -161,24 +161,65 @@ def read_catalogue(series: Series) -> Catalogue:
     return catalogue
 
 
-Keys = NDArray[np.uint64]
 MOMENT = "series moment"
+ROWS, USERS = "rows", "users"  # what the folder keeps of each release, with these columns
+SCHEMA: dict[str, Any] = {
+    # The released rows, by key: of user, time and venue (the second of two equal rows has another than the first); of
+    # user and time; the released venue, as an index into the catalogue; the pseudonym, "" if user ids are kept.
+    ROWS: {"row": pl.UInt64, "moment": pl.UInt64, "venue": pl.Int64, "user": pl.String},
+    # Keyed hashes of the user ids, and of what these mean however they are written.
+    USERS: {"written": pl.UInt64, "meant": pl.UInt64},
+}
 
 
-@dataclass(frozen=True)
-class RowKeys:
-    """The keys of the rows of a table."""
-
-    row: Keys  # (N,) of user, time and venue; the second of two equal rows has another key than the first
-    moment: Keys  # (N,) of user and time
+def kept(series: Series, kind: str) -> pl.DataFrame:
+    """Return what the folder keeps of all releases."""
+    return pl.concat([pl.DataFrame(schema=SCHEMA[kind]), *(read(series, kind, one) for one in series.entries)])
 
 
-def row_keys(table: Checkins, seed: Seed) -> RowKeys:
-    """Compute the keys of all rows."""
+def read(series: Series, kind: str, entry: Entry) -> pl.DataFrame:
+    """Return what the folder keeps of a release."""
+    return pl.read_parquet(series.named(kind, entry.number, ".parquet"))
+
+
+def write(series: Series, kind: str, number: int, frame: pl.DataFrame) -> Path:
+    """Store what the folder keeps of a release, in the order of its keys; return the path."""
+    path = series.named(kind, number, ".parquet")
+    with replacing(path, mode=0o600) as out:
+        frame.sort(*SCHEMA[kind]).write_parquet(out)
+    return path
+
+
+def row_keys(table: Checkins, seed: Seed) -> pl.DataFrame:
+    """Return the columns `row` and `moment` of all rows."""
     of_moment = ByContent.of(table, seed)
     venue = hashed(list(map(str, table.venue_ids)), seed, "venues")[:, 0]
     of_row = replace(of_moment, place=venue[table.venue] + _earlier_copies(table).astype(np.uint64))
-    return RowKeys(of_row.words(1, "series row")[0], of_moment.words(1, MOMENT)[0])
+    return pl.DataFrame({"row": of_row.words(1, "series row")[0], "moment": of_moment.words(1, MOMENT)[0]})
+
+
+def find(earlier: pl.DataFrame, keys: pl.DataFrame) -> Longs:
+    """Return the place of each row, (N,), among the rows of earlier releases, -1 if it is not one of them."""
+    places = earlier.select("row").with_row_index("place")
+    found = keys.select("row").join(places, on="row", how="left", maintain_order="left")
+    return found["place"].cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+def check_unchanged(earlier: pl.DataFrame, found: Longs, keys: pl.DataFrame, name: str) -> None:
+    """Refuse a row whose user and time were released at another venue: the draw of that visit cannot be repeated.
+
+    A further check-in in the same second is no change, if the file still has the earlier one.
+    """
+    gone = np.ones(len(earlier), bool)
+    gone[found[found >= 0]] = False
+    changed = np.flatnonzero((found < 0) & np.isin(keys["moment"], earlier["moment"].filter(pl.Series(gone))))
+    if len(changed):
+        rows = f"{len(changed):,} row{'s' * (len(changed) > 1)}"
+        raise InputError(
+            f"{name}: the series has released the user and time of check-in {changed[0] + 1:,} at another venue "
+            f"({rows} in all), and a second draw would reveal more about the visit; give these rows as they were, "
+            "or leave them out"
+        )
 
 
 def forgotten_key(user: str, seed: Seed) -> str:
@@ -217,99 +258,23 @@ def meaning(user: str) -> str:
     return f"{found[1]}{found[2]}" if found else text
 
 
-@dataclass(frozen=True)
-class KnownUsers:
-    """Users of earlier releases: keyed hashes of their ids, and of what these mean however they are written."""
-
-    written: Keys  # (U,)
-    meant: Keys  # (U,)
-
-    @staticmethod
-    def of(table: Checkins, seed: Seed) -> "KnownUsers":
-        """Return the users of a table."""
-        ids = list(map(str, table.user_ids))
-        return KnownUsers(*(hashed(texts, seed, "known users")[:, 0] for texts in (ids, list(map(meaning, ids)))))
-
-    @staticmethod
-    def load(paths: list[Path]) -> "KnownUsers":
-        """Read the users of several releases."""
-        parts = [[np.empty(0, np.uint64)] * 2]
-        for path in paths:
-            with np.load(path, allow_pickle=False) as file:
-                parts.append([file["written"], file["meant"]])
-        return KnownUsers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-    def check_written_alike(self, table: Checkins, seed: Seed) -> None:
-        """Refuse a user whose id earlier releases write otherwise: the rows would seem to be another user's."""
-        here = KnownUsers.of(table, seed)
-        gone = self.meant[~np.isin(self.written, here.written)]
-        if len(other := np.flatnonzero(~np.isin(here.written, self.written) & np.isin(here.meant, gone))):
-            raise InputError(
-                f"{table.name}: the user id {table.user_ids[other[0]]!r} is written otherwise than in earlier releases "
-                f"of the series ({len(other):,} of {len(here.written):,} ids), so its visits would seem to be new; "
-                "write user ids as in the first file"
-            )
+def users_of(table: Checkins, seed: Seed) -> pl.DataFrame:
+    """Return the columns `written` and `meant` of the users of a table."""
+    ids = list(map(str, table.user_ids))
+    texts = {"written": ids, "meant": list(map(meaning, ids))}
+    return pl.DataFrame({name: hashed(some, seed, "known users")[:, 0] for name, some in texts.items()})
 
 
-Texts = NDArray[np.str_]
-
-
-@dataclass(frozen=True)
-class DrawnRows:
-    """Rows in the order of their keys."""
-
-    row: Keys  # (R,) ascending
-    moment: Keys  # (R,)
-    venue: Longs  # (R,) the released venue, an index into the catalogue
-    user: Texts  # (R,) the pseudonym, "" if user ids are kept
-
-    @staticmethod
-    def of(row: Keys, moment: Keys, venue: Longs, user: Texts) -> "DrawnRows":
-        """Put rows in order."""
-        order = np.argsort(row, kind="stable")
-        return DrawnRows(row[order], moment[order], venue[order], user[order])
-
-    @staticmethod
-    def load(paths: list[Path]) -> "DrawnRows":
-        """Read the rows of several releases."""
-        none = np.empty(0, np.uint64)
-        parts: list[list[NDArray[Any]]] = [[none, none, none.astype(np.int64), none.astype(str)]]
-        for path in paths:
-            with np.load(path, allow_pickle=False) as file:
-                parts.append([file["row"], file["moment"], file["venue"], file["ids"][file["user"]]])
-        return DrawnRows.of(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-    def save(self, path: Path, users: KnownUsers) -> None:
-        """Store the rows, and the users of their file."""
-        ids, user = np.unique(self.user, return_inverse=True)
-        arrays = {"row": self.row, "moment": self.moment, "venue": self.venue, "ids": ids}
-        arrays |= {"written": users.written, "meant": users.meant}
-        with replacing(path, mode=0o600) as out:
-            save_arrays(out, arrays | {"user": user.astype(np.int32)})
-
-    def same(self, other: "DrawnRows") -> bool:
-        """Return whether these are the same rows with the same draws."""
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("row", "venue", "user"))
-
-    def find(self, keys: RowKeys) -> Longs:
-        """Return the place of each row (N,) among these, -1 if it is not one of them."""
-        if not len(self.row):
-            return np.full(len(keys.row), -1)
-        at = np.minimum(np.searchsorted(self.row, keys.row), len(self.row) - 1)
-        return np.where(self.row[at] == keys.row, at, -1)
-
-    def check_unchanged(self, found: Longs, keys: RowKeys, name: str) -> None:
-        """Refuse a row whose user and time were released at another venue: the draw of that visit cannot be repeated.
-
-        A further check-in in the same second is no change, if the file still has the earlier one.
-        """
-        gone: Bools = np.ones(len(self.row), bool)
-        gone[found[found >= 0]] = False
-        changed = np.flatnonzero((found < 0) & np.isin(keys.moment, self.moment[gone]))
-        if len(changed):
-            rows = f"{len(changed):,} row{'s' * (len(changed) > 1)}"
-            raise InputError(
-                f"{name}: the series has released the user and time of check-in {changed[0] + 1:,} at another venue "
-                f"({rows} in all), and a second draw would reveal more about the visit; give these rows as they were, "
-                "or leave them out"
-            )
+def check_written_alike(known: pl.DataFrame, table: Checkins, seed: Seed) -> None:
+    """Refuse a user whose id earlier releases write otherwise: the rows would seem to be another user's."""
+    here = users_of(table, seed)
+    gone = known.filter(~pl.col("written").is_in(here["written"].implode()))["meant"]
+    other = here.with_row_index("at").filter(
+        ~pl.col("written").is_in(known["written"].implode()), pl.col("meant").is_in(gone.implode())
+    )
+    if len(other):
+        raise InputError(
+            f"{table.name}: the user id {table.user_ids[other['at'][0]]!r} is written otherwise than in earlier "
+            f"releases of the series ({len(other):,} of {len(here):,} ids), so its visits would seem to be new; "
+            "write user ids as in the first file"
+        )

@@ -13,7 +13,7 @@ from sample_releases import copied
 from small_city import MAP, SETS, city, release, rich_parquet
 
 from ghostpoi.attack.adversaries import ADVERSARIES
-from ghostpoi.draw.catalogue import SETS as KEPT_BY_SERIES
+from ghostpoi.draw.catalogue import KEPT as KEPT_BY_SERIES
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.exports import EXPORTS
 from ghostpoi.plugins import Registry

@@ -17,7 +17,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.places import SLOT_S, SLOTS, Places, of_sessions, of_table, slot_of
 from ghostpoi.draw import table as rows_outside_sessions
-from ghostpoi.draw.crowds import SMOOTHING, by_hours, by_name, category_hours, weighted
+from ghostpoi.draw.crowds import SMOOTHING, by_hours, by_name, category_hours
 from ghostpoi.draw.methods.base import LEARNED_GROUPS
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.draw.table import publish
@@ -69,7 +69,7 @@ def test_the_hours_are_those_of_the_category() -> None:
     everywhere = (np.array([10, 30]) + 1) / (40 + SLOTS)
     np.testing.assert_allclose(hours[0, 0], (10 + SMOOTHING * everywhere[0]) / (10 + SMOOTHING))
     two = Candidates(np.array([[0, 0], [1, 2], [1, 2]], np.int32), np.ones(3))
-    sets = weighted(two, places, np.array([0.0, 10.0, 30.0]), by_hour=True)
+    sets = Crowd(draw="popular-by-hour").drawn_from(two, places, hours)
     weights = sets.draw_weights(np.array([1, 2]), np.array([0, 1]))
     assert weights is not None
     np.testing.assert_allclose(weights, [[10, 30] * hours[:, 0] * SLOTS, [10, 30] * hours[:, 1] * SLOTS])

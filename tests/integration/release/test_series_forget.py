@@ -7,7 +7,7 @@ import numpy as np
 from monthly_city import days, release_in, rows, written
 from small_city import called, sentence
 
-from ghostpoi.release.series.ledger import DrawnRows, KnownUsers, read_series
+from ghostpoi.release.series.ledger import ROWS, USERS, read, read_series
 
 
 def test_a_person_is_removed_and_may_not_come_back(tmp_path: Path) -> None:
@@ -16,8 +16,7 @@ def test_a_person_is_removed_and_may_not_come_back(tmp_path: Path) -> None:
         release_in(series, file, tmp_path / f"r{number}", "--pseudonyms", "session")
     user = rows()[0]["user"]
     note = read_series(series)
-    paths = [note.named("rows", number, ".npz") for number in (1, 2)]
-    before = [len(DrawnRows.load([path]).row) for path in paths]
+    before = [len(read(note, ROWS, entry)) for entry in note.entries]
 
     done = called("series", "forget", series, "--user", user, "--json")
     assert done.returncode == 0, done.stderr
@@ -27,9 +26,9 @@ def test_a_person_is_removed_and_may_not_come_back(tmp_path: Path) -> None:
     }
     assert found["rows"] == len(hers)
     assert [one["number"] for one in found["releases"]] == [1, 2]
-    assert sum(before) - sum(len(DrawnRows.load([path]).row) for path in paths) == len(hers)
+    assert sum(before) - sum(len(read(note, ROWS, entry)) for entry in note.entries) == len(hers)
     others = {row.split(",")[0] for row in first.read_text().splitlines()[1:]} - {user}
-    assert len(KnownUsers.load(paths[:1]).written) == len(others)
+    assert len(read(note, USERS, note.entries[0])) == len(others)
     assert called("series", "verify", series).returncode == 0
     text = called("series", "forget", series, "--user", user)  # again: of rows, nothing is left
     assert text.returncode == 2

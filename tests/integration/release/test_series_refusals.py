@@ -113,7 +113,7 @@ def test_a_note_that_is_damaged(here: Path) -> None:
         assert sentence(called("series", "show", here / "series")) == said
 
 
-@pytest.mark.parametrize("name", ["venues-0001.npz", "rows-0001.npz", "fields-0001.csv"])
+@pytest.mark.parametrize("name", ["venues-0001.npz", "rows-0001.parquet", "users-0001.parquet", "fields-0001.csv"])
 @pytest.mark.parametrize("how", ["missing", "damaged"])
 def test_a_folder_that_has_lost_a_file(name: str, how: str, here: Path) -> None:
     path = here / "series" / name
