@@ -222,7 +222,7 @@ def _status(identity: dict[str, str]) -> str:
 def _fates(manifest: dict[str, Any]) -> Iterator[dict[str, str]]:
     """Yield what became of each column, and why."""
     columns, identity = manifest["columns"], manifest["settings"]["identity"]
-    fields, changed, why = columns["fields"], columns["changed_with_the_venue"], columns.get("why", {})
+    fields, changed, why = columns["fields"], columns["changed_with_the_venue"], columns["why"]
     hidden, times = identity["pseudonyms"] != "keep", identity["times"]
     if "user" in fields:
         how = "random ids" if hidden else "the user id, on which the release relies"

@@ -27,10 +27,9 @@ from ghostpoi.release.manifest import settings_of, with_groups, withholds
 from ghostpoi.release.plan import figures
 from ghostpoi.release.refusals import in_file
 from ghostpoi.release.series.fields import read_fields, read_table
-from ghostpoi.release.stated import differences
 from ghostpoi.release.users import hidden, read_map
 from ghostpoi.release.venue_files import files_beside
-from ghostpoi.release.verify import Check, hidden_check, map_check
+from ghostpoi.release.verify import Check, differences, hidden_check, map_check
 from ghostpoi.settings import SpeedSettings
 
 ROUNDING = 1 + 1e-9  # a GPU may round a speed differently
@@ -59,8 +58,7 @@ def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: Speed
 
     def over(venue: Ints, limit: float) -> Bools:
         lat, lon = table.venues.lat[venue[order]], table.venues.lon[venue[order]]
-        fast: Bools = over_limit(lat, lon, table.time[order], limit, rule.min_gap_s) & same_user
-        return fast
+        return over_limit(lat, lon, table.time[order], limit, rule.min_gap_s) & same_user
 
     row = np.where(decided[b] & ~decided[a], a, b)  # the one that had to keep the limit
     allowed = ~has[row] | emptied[row] | starts[row] | whole.repeated[row]
@@ -99,8 +97,7 @@ def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bool
         (np.where(has_after, released[after], 0), np.where(has_after, table.time[after] - table.time[row], 0)),
     ]
     emptied[row] = _none_feasible(whole, whole.venue_sets.poi, table.venue[row], neighbours, rule)
-    found: Bools = emptied[whole.order.first]
-    return found
+    return emptied[whole.order.first]
 
 
 def _none_feasible(
@@ -231,7 +228,7 @@ def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) 
         return []
     table, columns = written.table, manifest["columns"]
     visits = Counter(table.venue_ids[table.venue].tolist())
-    kept = columns.get("kept_on_request", [])
+    kept = columns["kept_on_request"]
     hide = settings_of(manifest).hide
     expected = files_beside(clean, kept, columns["dropped"], hide, visits, table.user_ids.tolist())
     found = {name: written.path.parent / name for name in expected}

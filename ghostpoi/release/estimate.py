@@ -8,9 +8,7 @@ substituted, except with methods that may keep a venue.
 import io
 import resource
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,14 +18,11 @@ from ghostpoi.data.checkins import Bools, Ints
 from ghostpoi.data.displacement import displacement
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw import table as rows_outside_sessions
-from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.table import publish
 from ghostpoi.draw.task import Task
-from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, check_category, genuine_rows, grouped, prepare
 from ghostpoi.formats import CheckinFile, Source
-from ghostpoi.progress import no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.release import times
 from ghostpoi.release import users as pseudonyms
@@ -133,10 +128,14 @@ def _substitute(
 ) -> tuple[Ints, int]:  # fmt: skip
     """Choose the venues of the users' rows; return those of all rows, other users' unchanged, and the rounds."""
     table, data, method = whole.table, whole.data, settings.method
-    rounds = settings.rounds.outer if method.needs_surrogate else 1
-    run = _one_round(Task(settings, sample, data.vocabulary, whole.session_sets), device)
+    rounds, lm = settings.rounds.outer if method.needs_surrogate else 1, None
+    if method.needs_trajectory_lm:
+        from ghostpoi.models.transformer import CausalTransformer
+
+        lm = CausalTransformer(len(data.vocabulary), settings.lm, 0).to(device)
+    once = replace(settings, rounds=replace(settings.rounds, outer=1, inner=0))  # with models that are not trained
     watch.lap("substituting")
-    in_sessions = run()
+    in_sessions = publish(Task(once, sample, data.vocabulary, whole.session_sets, lm), Seed(0), device)
     watch.lap("substituting", rounds * data.all.positions / sample.positions)
     released = np.where(users[table.user], 0, table.venue).astype(np.int32)
     released[sample.row] = data.vocabulary.venue[in_sessions.poi]
@@ -145,23 +144,6 @@ def _substitute(
     outside = rows_outside_sessions.release(whole, method, released, whole.noise(Seed(0)), settings.speed)
     watch.lap("substituting", (len(table) - data.all.positions) / max(1, drawn))
     return outside.poi, rounds
-
-
-def _one_round(task: Task, device: "torch.device | None") -> Callable[[], Substitution]:
-    """Return what runs one round with models that are not trained."""
-    settings, rows = task.settings, len(task.vocabulary)
-    if settings.method.needs_trajectory_lm:
-        from ghostpoi.models.transformer import CausalTransformer
-
-        task = replace(task, trajectory_lm=CausalTransformer(rows, settings.lm, 0).to(device))
-    if not settings.method.needs_surrogate or device is None:
-        return partial(publish, task, Seed(0), device)
-    from ghostpoi.draw.model_rounds import Substituter
-    from ghostpoi.models.transformer import CausalTransformer
-
-    surrogate = CausalTransformer(rows, settings.surrogate, 0).to(device)
-    noise = ByPosition(Seed(0), task.sessions.positions)
-    return partial(Substituter(task, surrogate, device).round, noise, 1, no_report)
 
 
 def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Stopwatch) -> None:

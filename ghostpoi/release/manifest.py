@@ -2,9 +2,9 @@
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -25,62 +25,41 @@ PAGES = ("card.md", "croissant.json", "dpia.html", "report.html")
 MAX_BYTES, MAX_DEPTH = 1 << 26, 50  # of a manifest
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
+def _list(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(fits, value))
 
 
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e15
+def _object(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(map(fits, value.values()))
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _are_named_texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value.values()))
-
-
-def _are_pairs(value: Any) -> bool:
-    return isinstance(value, list) and all(_are_texts(pair) and len(pair) == 2 for pair in value)
-
-
-def _are_counts(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_count, value.values()))
-
-
-def _are_settings(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(v, str | int | float) for v in value.values())
+def _is(*kinds: type) -> Callable[[Any], bool]:
+    """Return what checks the type of a value; true and false are no numbers."""
+    return lambda value: isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
 
 
 def _is_division(found: Any) -> bool:
     """Return whether this says how a dataset was divided into regions."""
-    if not _are_settings(found):
+    if not KINDS["settings"](found):
         return False
     numbers = (found.get(name) for name in ("count", "most_venues", "most_rows"))
-    rule = isinstance(found.get("gap_km"), int | float) or _is_text(found.get("column"))
-    return rule and all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in numbers)
+    rule = _is(int, float)(found.get("gap_km")) or _is(str)(found.get("column"))
+    return rule and all(_is(int)(n) and n > 0 for n in numbers)
 
 
-REQUIRED: dict[str, dict[str, Callable[[Any], bool]]] = {  # what each key must hold, by section
-    "data": {"file": _is_text, "format": _is_text, "sha256": _is_text, "rows": _is_count},
-    "columns": {"fields": _are_named_texts, "changed_with_the_venue": _are_texts, "dropped": _are_texts},
-    "rows": {"in_sessions": _are_counts, "outside_sessions": _are_counts, "withheld": _is_count},
-    "settings": {"filters": _are_settings, "candidates": _are_settings, "speed": _are_settings},
-    "speed": {"limit_kmh": _is_positive, "min_gap_s": _is_positive},
-    "disclosure": {"category": _is_text, "category_groups": _are_pairs, "aggregates": _are_texts},
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "any": lambda value: True,
+    "text": _is(str),
+    "count": lambda value: _is(int)(value) and 0 <= value < 1 << 53,
+    "positive": lambda value: _is(int, float)(value) and 0 < value < 1e15,
+    "texts": _list(_is(str)),
+    "texts by name": _object(_is(str)),
+    "pairs": _list(lambda pair: KINDS["texts"](pair) and len(pair) == 2),
+    "counts": _object(lambda value: KINDS["count"](value)),
+    "settings": _object(_is(str, int, float, bool)),
+    "division": _is_division,
 }
-OPTIONAL: dict[str, Callable[[Any], bool]] = {  # the same for what only some releases have
-    "identity": _are_settings, "preset": _are_named_texts, "series": _are_counts, "regions": _is_division,
-    "rows.missing": _are_counts,
-    "rows.hidden": _are_counts, "settings.hide": _are_settings,
-    "settings.method": _are_settings, "data.reading": _are_named_texts, "data.beside": _are_named_texts,
-    "data.parts": _are_named_texts,
-}  # fmt: skip
+SHAPE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 NO_CATEGORY = "none"  # what a release of a file without categories discloses of them
 PRIVATE_MARK = "ghostpoi-private"  # class of the body of every page that shows clean data
 
@@ -114,25 +93,38 @@ def _check_shape(manifest: Any) -> None:
         raise ValueError("it is not a JSON object")
     if _depth(manifest) > MAX_DEPTH:
         raise ValueError("it is nested too deeply")
-    for section, keys in REQUIRED.items():
-        found = manifest.get(section)
-        for key, fits in keys.items():
-            if not isinstance(found, dict) or key not in found:
-                raise ValueError(f"{section}.{key} is missing")
-            if not fits(found[key]):
-                raise ValueError(f"{section}.{key} has the wrong type")
-    for path, fits in OPTIONAL.items():
-        *sections, key = path.split(".")
-        holder = reduce(dict[str, Any].__getitem__, sections, manifest)
-        if key in holder and not fits(holder[key]):
-            raise ValueError(f"{path} has the wrong type")
-    if not _is_text(manifest.get("method")):
-        raise ValueError("method is missing")
+    for section, keys in SHAPE.items():
+        found = section_of(manifest, section)
+        for key, kind in keys.items():
+            name = f"{section}.{key}".removeprefix(".")
+            if key not in found:
+                if not kind.endswith("?"):
+                    raise ValueError(f"{name} is missing")
+            elif not KINDS[kind.removesuffix("?")](found[key]):
+                raise ValueError(f"{name} has the wrong type")
     for name in (manifest["data"]["file"], *manifest["data"].get("beside", {})):
         if not _can_name(name) or Path(name).name != name:
             raise ValueError("data.file is not a plain file name")
     if not all(_can_name(one) for name in manifest["data"].get("parts", {}) for one in name.split("/")):
         raise ValueError("data.parts are not plain paths")
+
+
+def section_of(manifest: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return a section of a manifest, which may lie in another one; nothing if it has none."""
+    found: Any = manifest
+    for name in filter(None, path.split(".")):
+        found = found.get(name)
+        found = found if isinstance(found, dict) else {}
+    return found
+
+
+def unknown_keys(manifest: dict[str, Any]) -> list[str]:
+    """Return the keys that no release has: they could hold anything."""
+    closed = {section: keys for section, keys in SHAPE.items() if "*" not in keys}
+    return sorted(
+        f"{section}.{key}".removeprefix(".")
+        for section, keys in closed.items() for key in section_of(manifest, section) if key not in keys
+    )  # fmt: skip
 
 
 def _can_name(name: str) -> bool:
@@ -227,15 +219,12 @@ def release_identity(manifest: dict[str, Any]) -> dict[str, str]:
     }
 
 
-BEFORE = {"hide": {"homes": False}}  # what releases did that say nothing of a section
-
-
 def settings_of(manifest: dict[str, Any]) -> Publication:
     """Return the settings that decide sessions and candidate sets. A method that is not installed counts as random."""
-    name = manifest.get("method")
-    settings = publication(name if isinstance(name, str) and name in METHODS else "random")
+    name = manifest["method"]
+    settings = publication(name if name in METHODS else "random")
     for section in ("filters", "candidates", "speed", "hide", "method", "identity"):
-        values = manifest["settings"].get(section, BEFORE.get(section, {})).items()
+        values = manifest["settings"].get(section, {}).items()
         settings = override(settings, [f"{section}.{key}={value}" for key, value in values], "the manifest's")
     return settings
 
@@ -278,7 +267,7 @@ def _reading(manifest: dict[str, Any]) -> formats.Reading:
 def withholds(manifest: dict[str, Any]) -> bool:
     """Return whether a release omits all rows without a candidate, and not only those of hidden venues."""
     rows = manifest["rows"]
-    return bool(rows["withheld"] > rows.get("hidden", {}).get("withheld", 0))
+    return rows["withheld"] > rows["hidden"]["withheld"]
 
 
 def with_groups(table: Checkins, manifest: dict[str, Any]) -> Checkins:

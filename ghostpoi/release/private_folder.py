@@ -323,7 +323,7 @@ def publish_folder(staging: Path, release: Path, replace: bool) -> None:
 
 def leftovers(release: Path) -> list[Path]:
     """Return what killed runs left next to a release."""
-    name = re.compile(rf"\.{re.escape(release.name)}\.[0-9a-f]{{8}}\.partial(\.old)?")
+    name = re.compile(rf"\.{re.escape(release.name)}\.[0-9a-f]{{8}}\.partial")
     try:
         return sorted(path for path in release.parent.iterdir() if name.fullmatch(path.name))
     except PermissionError:  # the folder may be entered but not listed
@@ -333,7 +333,7 @@ def leftovers(release: Path) -> list[Path]:
 def clean_up(release: Path, unfinished: Path) -> None:
     """Put an older release back if a killed run had moved it away; remove what killed runs left next to it."""
     beside = leftovers(release)
-    for old in (unfinished / OLD, *(path if path.name.endswith(".old") else path / OLD for path in beside)):
+    for old in (unfinished / OLD, *(path / OLD for path in beside)):
         if not release.exists() and (old / MANIFEST).exists():
             os.replace(old, release)
     for path in beside:
@@ -390,9 +390,7 @@ def read_pairs(private: Path, released: Checkins, name: str) -> Pairs:
             time = file["time"][shown] if "time" in file else released.time
             pairs = Pairs(clean, drawn, shown, time, *venues)
             same = np.array_equal(file["poi_id"][drawn], released.venue_ids[released.venue].astype(str))
-    except KeyError:
-        raise InputError(f"{path} was written by an older version of ghostpoi; make the release again") from None
-    except (OSError, ValueError, IndexError, EOFError):
+    except (OSError, ValueError, KeyError, IndexError, EOFError):
         raise InputError(f"{path} cannot be read; restore it from a copy or make the release again") from None
     if not same:
         raise InputError(f"{path} belongs to another release than {name}; give that release's private folder")
@@ -402,5 +400,4 @@ def read_pairs(private: Path, released: Checkins, name: str) -> Pairs:
 def clean_users(private: Path, released: Checkins, pseudonyms: bool) -> list[str]:
     """Return the clean user id of every released row. `pseudonyms` says whether the release hides them."""
     users = read_map(private).behind(released) if pseudonyms else released.user_ids[released.user]
-    found: list[str] = users.tolist()
-    return found
+    return users.tolist()

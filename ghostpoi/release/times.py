@@ -34,8 +34,7 @@ def coarse(table: Checkins, settings: Publication) -> Longs:
     if kind == "keep":
         return table.time
     ahead = own_clock(table) - table.time
-    found: Longs = (table.time + ahead) // RESOLUTION_S[kind] * RESOLUTION_S[kind] - ahead
-    return found
+    return (table.time + ahead) // RESOLUTION_S[kind] * RESOLUTION_S[kind] - ahead
 
 
 def sessions(table: Checkins, settings: Publication) -> Longs:

@@ -67,7 +67,7 @@ def form_of(ids: Sequence[str]) -> Form:
     """Return the form of some ids: a number behind a common prefix, hexadecimal digits, or kinds of characters."""
     parts = [found.groups("") for i in ids if i.isprintable() and (found := NUMBERED.fullmatch(i))]
     around = {(prefix, end) for prefix, _, end in parts}
-    if len(set(ids)) == 1:  # how long it is, and what stands around its number, may tell a name
+    if len(set(ids)) == 1:  # how long it is, and what stands around its number, may identify a person
         number = len(parts) == len(ids) and parts[0][0] == ""
         return [NONZERO, *[string.digits] * 7, *parts[0][2]] if number else [string.ascii_lowercase] * 12
     if len(parts) == len(ids) and len(around) == 1:
@@ -113,8 +113,7 @@ def _draw(form: Form, count: int, draw: np.random.Generator) -> list[str]:
     text = np.empty((count, len(form)), "U1")
     for at, place in enumerate(form):
         text[:, at] = np.array(list(place))[draw.integers(0, len(place), count)]
-    drawn: list[str] = text.view(f"U{len(form)}")[:, 0].tolist()
-    return drawn
+    return text.view(f"U{len(form)}")[:, 0].tolist()
 
 
 PAIRS, MAP = "pairs.npz", "map.npz"  # in the private folder; the second of a release by region

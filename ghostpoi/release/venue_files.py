@@ -199,8 +199,7 @@ def _busiest_hour(clean: Checkins) -> Floats:
     """Return the hour of the day, in UTC, with the most check-ins of each venue."""
     count = np.zeros((len(clean.venue_ids), 24))
     np.add.at(count, (clean.venue, clean.time // 3600 % 24), 1)
-    busiest: Floats = count.argmax(axis=1).astype(np.float64)
-    return busiest
+    return count.argmax(axis=1).astype(np.float64)
 
 
 def _numbers(texts: pl.Series) -> Floats:

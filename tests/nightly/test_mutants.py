@@ -38,8 +38,9 @@ STAGES: dict[str, tuple[Path, ...]] = {
     "columns/dependence.py": (UNIT / "columns", INTEGRATION / "columns"),
     "columns/order.py": (UNIT / "columns",),
     "release/seal.py": (INTEGRATION / "release/test_seal.py",),
-    "release/verify.py": (INTEGRATION / "release/test_verify.py", INTEGRATION / "release/test_verify_recomputes.py"),
-    "release/stated.py": (INTEGRATION / "release/test_verify_refuses.py",),
+    "release/verify.py": tuple(
+        INTEGRATION / f"release/test_verify{part}.py" for part in ("", "_recomputes", "_refuses")
+    ),
     "attack/adversaries/habits.py": (UNIT / "attack/test_session_habits.py", INTEGRATION / "attack"),
     "data/pseudonyms.py": (UNIT / "data/test_pseudonym_spans.py", INTEGRATION / "release/test_times.py"),
     "release/users.py": (UNIT / "columns/test_pseudonym_ids.py", INTEGRATION / "release/test_pseudonyms.py"),

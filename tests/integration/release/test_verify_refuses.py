@@ -114,7 +114,7 @@ def test_a_number_of_rows_is_a_number(rows: object, tmp_path: Path) -> None:
 
 
 def test_a_signature_vouches_for_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ghostpoi.release.stated.__version__", "9.9")
+    monkeypatch.setattr("ghostpoi.release.verify.__version__", "9.9")
     folder = copied(release("random"), tmp_path)
     assert failed(folder) == {}
     (folder / "manifest.sig").unlink()

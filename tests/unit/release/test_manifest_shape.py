@@ -27,7 +27,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("data.file", "\ud800", "data.file is not a plain file name"),
     ("data.file", "a\x00b", "data.file is not a plain file name"),
     ("data.file", "..", "data.file is not a plain file name"),
-    ("method", None, "method is missing"),
+    ("method", None, "method has the wrong type"),
     ("rows", [], "rows.in_sessions is missing"),
 ]
 
