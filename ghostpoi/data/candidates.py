@@ -1,4 +1,4 @@
-"""Candidate sets C0(p) of nearby venues of the same category or, without categories, of similar use; the speed mask."""
+"""Candidate sets C0(p) of nearby venues of the same category or, without categories, of similar use; speeds."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.data.places import Places
-from ghostpoi.settings import CandidateSettings, SpeedSettings
+from ghostpoi.settings import CandidateSettings
 
 CANDIDATES_VERSION = 1  # raised whenever the same input gives other candidate sets
 CHUNK = 1 << 16  # anchors per search, to bound the memory for millions of venues
@@ -102,8 +102,7 @@ class Candidates:
         if self.slot_weight is None:
             return found
         at_slot = self.slot_weight[slot[:, None], self.poi[anchor]]
-        weight: Floats = at_slot if found is None else found * at_slot
-        return weight
+        return at_slot if found is None else found * at_slot
 
 
 def find(lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, workers: int = -1) -> Candidates:
@@ -148,8 +147,7 @@ def _nearest(lat: Floats, lon: Floats, width: int, reach: float, workers: int) -
     tree, nearest = scipy.spatial.cKDTree(point), np.arange(1, width + 1)
 
     def search(first: int, last: int) -> Longs:
-        found: Longs = tree.query(point[first:last], k=nearest, distance_upper_bound=reach, workers=workers)[1]
-        return found
+        return tree.query(point[first:last], k=nearest, distance_upper_bound=reach, workers=workers)[1]
 
     return search
 
@@ -219,11 +217,3 @@ def steps_kmh(lat: Floats, lon: Floats, previous: Ints, options: Ints, gap_s: Lo
     """Return the speed (B, K) from the previous venue (B,) to each option (B, K); 0 if there is no previous venue."""
     km = haversine_km(lat[previous][:, None], lon[previous][:, None], lat[options], lon[options])
     return np.where(previous[:, None] > 0, speed_kmh(km, gap_s[:, None], min_gap_s), 0.0)
-
-
-def speed_mask(lat: Floats, lon: Floats, previous: Ints, options: Ints, gap_s: Longs, rule: SpeedSettings) -> Bools:
-    """Mark the options (B, K) that can be reached from the previous venue (B,) within the speed limit.
-
-    Padding (0) is never feasible. A previous venue of 0 (the first check-in) makes all options feasible.
-    """
-    return (options > 0) & (steps_kmh(lat, lon, previous, options, gap_s, rule.min_gap_s) <= rule.limit_kmh)

@@ -13,8 +13,7 @@ def haversine_km(lat1: Floats, lon1: Floats, lat2: Floats, lon2: Floats) -> Floa
     """Return the great-circle distance in km between points in degrees; arguments broadcast."""
     lat1, lon1, lat2, lon2 = (np.radians(a) for a in (lat1, lon1, lat2, lon2))
     h = np.sin((lat2 - lat1) / 2) ** 2 + np.cos(lat1) * np.cos(lat2) * np.sin((lon2 - lon1) / 2) ** 2
-    km: Floats = 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(h, 1.0)))
-    return km
+    return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(h, 1.0)))
 
 
 def unit_sphere(lat: Floats, lon: Floats) -> Floats:

@@ -45,8 +45,7 @@ def learn_use(venue: Ints, time: Longs, user: Ints, rows: int) -> Floats:
         parts.append(part * (weight / length if length else 0.0))
     use = np.concatenate(parts, axis=1)
     use[0] = 0
-    unit: Floats = use / np.maximum(np.linalg.norm(use, axis=1, keepdims=True), 1e-12)
-    return unit
+    return use / np.maximum(np.linalg.norm(use, axis=1, keepdims=True), 1e-12)
 
 
 def _waits(time: Longs, user: Ints) -> tuple[Longs, Longs]:
@@ -85,8 +84,7 @@ def _surprise(counts: Floats) -> Floats:
     everywhere = counts.sum(axis=0) / max(counts.sum(), 1)
     empty = everywhere == 0
     share = (counts + PRIOR_VISITS * everywhere) / (counts.sum(axis=1, keepdims=True) + PRIOR_VISITS)
-    logs: Floats = np.log(np.where(empty, 1, share) / np.where(empty, 1, everywhere))
-    return logs
+    return np.log(np.where(empty, 1, share) / np.where(empty, 1, everywhere))
 
 
 SLOT_S = 4 * 3600  # the week is divided into slots of four hours
@@ -209,14 +207,10 @@ def called(table: Checkins) -> list[tuple[str, str]]:
     return [(i, table.category_names.get(i, "")) for i in table.category_ids.tolist()]
 
 
-def hidden_categories(table: Checkins, rule: HideSettings) -> Bools:
-    """Mark the categories of a table, (C,), whose venues are never released."""
-    return np.array([is_hidden(texts, rule) for texts in called(table)], bool)
-
-
 def hidden_venues(table: Checkins, rule: HideSettings) -> Bools:
     """Mark the venues of a table, (V+1,), that are never released."""
-    hidden = np.append(hidden_categories(table, rule), False)[table.venues.category]  # row 0 has the category -1
+    of_category = np.array([*(is_hidden(texts, rule) for texts in called(table)), False])
+    hidden = of_category[table.venues.category]  # row 0 has the category -1
     if rule.min_visitors > 1:
         pairs = np.unique(table.venue.astype(np.int64) * len(table.user_ids) + table.user)
         visitors = np.bincount(pairs // max(1, len(table.user_ids)), minlength=len(hidden))

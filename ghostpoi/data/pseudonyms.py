@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from ghostpoi.data.checkins import Checkins, Ints, Longs, by_user_and_time
+from ghostpoi.data.checkins import Checkins, Longs, by_user_and_time
 from ghostpoi.data.sessions import Sessions
 
 Pseudonyms = Literal["keep", "file", "session", "week"]
@@ -46,12 +46,8 @@ def of_sessions(sessions: Sessions, pseudonyms: Pseudonyms) -> Longs:
     """Number the pseudonyms of sessions, (S,), from 0. Sessions of a study are not cut."""
     if pseudonyms not in CHANGING:
         return sessions.user.astype(np.int64)
-    begins = sessions.start[:-1]
-    return _numbered(sessions.user, sessions.time[begins], begins, pseudonyms)
-
-
-def _numbered(user: Ints, begin_time: Longs, session: Longs, pseudonyms: Pseudonyms) -> Longs:
-    week = (begin_time - MONDAY_S) // WEEK_S
-    key = session if pseudonyms == "session" else user.astype(np.int64) * (int(np.ptp(week)) + 1) + week - week.min()
-    number: Longs = np.unique(key, return_inverse=True)[1].astype(np.int64)
-    return number
+    user, key = sessions.user.astype(np.int64), sessions.start[:-1]
+    if pseudonyms == "week":
+        week = (sessions.time[key] - MONDAY_S) // WEEK_S
+        key = user * (int(np.ptp(week)) + 1) + week - week.min()
+    return np.unique(key, return_inverse=True)[1].astype(np.int64)

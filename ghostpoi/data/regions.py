@@ -97,18 +97,12 @@ class _Cells:
 
     def _linked_by_tree(self, a: np.int64, b: np.int64) -> bool:
         one, two = (self.point[self.start[c] : self.start[c] + self.size[c]] for c in (a, b))
-        # Only points within reach of the other cell's box can be linked.
-        one = one[self._within(np.maximum(0, np.maximum(one - self.high[b], self.low[b] - one)))]
-        two = two[self._within(np.maximum(0, np.maximum(two - self.high[a], self.low[a] - two)))]
-        if len(one) == 0 or len(two) == 0:
-            return False
         found, _ = scipy.spatial.cKDTree(two).query(one, distance_upper_bound=np.nextafter(self.reach, 3))
         return bool(found.min() <= self.reach)
 
     def _within(self, difference: Floats) -> Bools:
         x, y, z = difference.T
-        near: Bools = x * x + y * y + z * z <= self.reach**2
-        return near
+        return x * x + y * y + z * z <= self.reach**2
 
 
 def _joined(label: Ints, a: Longs, b: Longs, link: Bools) -> Ints:
@@ -118,8 +112,7 @@ def _joined(label: Ints, a: Longs, b: Longs, link: Bools) -> Ints:
     one, two = label[a[link]], label[b[link]]
     groups = int(label.max()) + 1
     graph = scipy.sparse.coo_array((np.ones(len(one), bool), (one, two)), (groups, groups))
-    joined: Ints = scipy.sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.int32)[label]
-    return joined
+    return scipy.sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.int32)[label]
 
 
 def numbered(label: Ints, rank: Longs) -> Ints:

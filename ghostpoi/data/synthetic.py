@@ -117,8 +117,7 @@ def _draw_columns(weight: Floats, row: Longs, rng: np.random.Generator) -> Longs
     cumulative /= cumulative[:, -1:]
     cumulative += np.arange(len(weight))[:, None]  # one ascending array, so that one search covers all rows
     found = np.searchsorted(cumulative.ravel(), row + rng.random(len(row)), side="right")
-    column: Longs = np.minimum(found - row * weight.shape[1], weight.shape[1] - 1)  # rounding may reach the next row
-    return column
+    return np.minimum(found - row * weight.shape[1], weight.shape[1] - 1)  # rounding may reach the next row
 
 
 class _Venues:
@@ -170,8 +169,7 @@ class _Venues:
         low, high = begin[there], end[there]
         target = total[low] + rng.random(len(near)) * (total[high] - total[low])
         found = np.searchsorted(total, target, side="right") - 1
-        venue: Ints = self._sorted[np.clip(found, low, high - 1)]
-        return venue
+        return self._sorted[np.clip(found, low, high - 1)]
 
 
 def _simulate(venues: _Venues, users: int, days: int, rng: np.random.Generator) -> tuple[Ints, Ints, Longs]:

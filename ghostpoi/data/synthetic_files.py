@@ -73,7 +73,9 @@ class World:
         if not 0 <= self.travellers <= 1:
             raise InputError(f"{option('travellers')} must be a share from 0 to 1, not {self.travellers:g}")
         reach = REACH * float(np.sqrt(self.city_pois.max() / self.density / np.pi))
-        if reach > MAX_REACH_KM or self._nearest_chord() < chord(APART_KM + 2 * reach):
+        centres = unit_sphere(*np.array([place[:2] for place in self.places]).T)
+        apart = KDTree(centres).query(centres, k=2)[0][:, 1].min()  # by straight line, infinite for one city
+        if reach > MAX_REACH_KM or apart < chord(APART_KM + 2 * reach):
             raise InputError(
                 f"{self.cities:,} cities of up to {self.city_pois.max():,} venues cannot lie {APART_KM:g} km apart; "
                 f"lower {option('cities')} or {option('pois')}, or raise {option('density')}"
@@ -101,8 +103,7 @@ class World:
     @cached_property
     def first_user(self) -> Longs:
         """Number in the world of each city's first resident."""
-        first: Longs = np.cumsum(self.city_users) - self.city_users
-        return first
+        return np.cumsum(self.city_users) - self.city_users
 
     @cached_property
     def trips(self) -> Trips:
@@ -143,8 +144,7 @@ class World:
         """A lognormal distribution of sizes with this mean, in an order that the seed decides."""
         size = np.exp(SIZE_SPREAD * ndtri((np.arange(self.cities) + 0.5) / self.cities))
         order = self._generator("sizes").permutation(self.cities)
-        found: Longs = np.maximum(np.round(mean * size / size.mean()), 1).astype(np.int64)[order]
-        return found
+        return np.maximum(np.round(mean * size / size.mean()), 1).astype(np.int64)[order]
 
     def _trips_from(self, home: int) -> tuple[Longs, Longs, Longs, Longs, Longs]:
         """Draw user, home, destination, first day and length of stay for the travellers of a city."""
@@ -155,12 +155,6 @@ class World:
         away = rng.choice(self.cities, count, p=attraction / attraction.sum())
         stay = rng.integers(*STAY_DAYS, count, endpoint=True)
         return user, np.full(count, home), away, rng.integers(self.days, size=count), stay
-
-    def _nearest_chord(self) -> float:
-        """The straight-line distance on the unit sphere between the two nearest centres."""
-        at = np.array([place[:2] for place in self.places])
-        distance, _ = KDTree(unit_sphere(*at.T)).query(unit_sphere(*at.T), k=2)
-        return float(distance[:, 1].min())
 
     def _generator(self, *stage: object) -> np.random.Generator:
         return Seed(self.seed).generator("world", *stage)

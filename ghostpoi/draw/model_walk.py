@@ -229,7 +229,7 @@ def _layout(session: Longs, k: Tensor, sessions: int) -> Layout:
 
 
 class _CandidateTables:
-    """Candidate sets and coordinates on the device, and the speed mask, in float64 like `candidates.speed_mask`."""
+    """Candidate sets and coordinates on the device, and the speed mask, in float64 as in `walks`."""
 
     def __init__(
         self, candidates: Candidates, vocabulary: Vocabulary, speed: SpeedSettings, device: torch.device,

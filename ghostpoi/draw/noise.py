@@ -31,8 +31,7 @@ class Noise(ABC):
 
     def uniform(self, *stage: object) -> Floats:
         """Return the numbers (N,) of a stage."""
-        first: Floats = self.several(1, *stage)[0]
-        return first
+        return self.several(1, *stage)[0]
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,7 @@ def _along(point: Floats, weight: Floats, piece: Longs, begin: Longs) -> Floats:
     spread = np.add.reduceat((weight[:, None] * away)[:, :, None] * away[:, None], begin)
     axis = np.linalg.eigh(spread)[1][:, :, -1]
     axis *= np.where(np.take_along_axis(axis, np.abs(axis).argmax(axis=1)[:, None], axis=1) < 0, -1, 1)
-    along: Floats = (away * axis[piece]).sum(axis=1)
-    return along
+    return (away * axis[piece]).sum(axis=1)
 
 
 def _exchanged(member: Longs, point: Floats, weight: Floats, home: Longs) -> Longs:
@@ -136,8 +135,7 @@ class _Groups:
 def _centres(member: Longs, point: Floats, weight: Floats) -> Floats:
     """Return the weighted mean position of each group, (G, D)."""
     share = np.where(member >= 0, weight[member], 0.0)
-    centres: Floats = (share[:, :, None] * point[member]).sum(axis=1) / share.sum(axis=1, keepdims=True)
-    return centres
+    return (share[:, :, None] * point[member]).sum(axis=1) / share.sum(axis=1, keepdims=True)
 
 
 def _neighbours(centre: Floats, home: Longs) -> Longs:

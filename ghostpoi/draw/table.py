@@ -11,12 +11,11 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.data.places import of_table
 from ghostpoi.draw import walks
 from ghostpoi.draw.methods import AnyMethod, FreeDraw
-from ghostpoi.draw.moments import venue_order
 from ghostpoi.draw.noise import ByContent, ByPosition, Noise
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.task import WALK_UNITS, Checkpoint, Task
 from ghostpoi.draw.walks import Substitution, Trails, walk
-from ghostpoi.draw.whole_table import WholeTable
+from ghostpoi.draw.whole_table import WholeTable, venue_order
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say, no_report

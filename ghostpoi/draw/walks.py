@@ -76,24 +76,18 @@ def draw_free(trails: Trails, at: Longs, uniform: Floats) -> Ints:
     drawn = np.empty(len(at), np.int32)
     for part in np.split(order, range(DRAWS_AT_ONCE, len(order), DRAWS_AT_ONCE)):
         new = np.diff(key[part], prepend=-1) != 0
-        weight = _weights(sets, anchor[part[new]], slot[part[new]])
-        column = _column(weight, np.cumsum(new) - 1, uniform[part])
+        own, now = anchor[part[new]], slot[part[new]]
+        real, weight = sets.poi[own] > 0, sets.draw_weights(own, now)
+        column = _column(real * (1.0 if weight is None else weight), np.cumsum(new) - 1, uniform[part])
         drawn[part] = sets.poi[anchor[part], column]
     return np.where(sets.size[anchor] > 0, drawn, anchor)
-
-
-def _weights(sets: Candidates, anchor: Ints, slot: Longs) -> Floats:
-    """Return the weights (B, K) of the candidates of anchors (B,) in time slots (B,), 0 for padding."""
-    real, weight = sets.poi[anchor] > 0, sets.draw_weights(anchor, slot)
-    return real.astype(float) if weight is None else real * weight
 
 
 def _spread(sets: Candidates, places: tuple[Floats, Floats, Floats]) -> Floats:
     """Return a distance (P+1,) in km within which all candidates of a venue are."""
     venue = np.arange(len(sets.poi))[:, None]
     km = np.where(sets.poi > 0, _at_most_km(places, venue, sets.poi), 0.0)
-    farthest: Floats = km.max(axis=1)
-    return farthest
+    return km.max(axis=1)
 
 
 def _at_most_km(places: tuple[Floats, Floats, Floats], one: Ints | Longs, two: Ints | Longs) -> Floats:

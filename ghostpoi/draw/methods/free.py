@@ -28,8 +28,7 @@ def radius_km(uniform: Floats, epsilon: float) -> Floats:
 
     That is a gamma distribution. The inverse by Lambert's W, as usually given, is not a number at 0.
     """
-    km: Floats = scipy.special.gammaincinv(2, uniform) / epsilon
-    return km
+    return scipy.special.gammaincinv(2, uniform) / epsilon
 
 
 def moved(lat: Floats, lon: Floats, km: Floats, angle: Floats) -> Floats:
@@ -40,8 +39,7 @@ def moved(lat: Floats, lon: Floats, km: Floats, angle: Floats) -> Floats:
     north = np.stack([-np.sin(phi) * np.cos(theta), -np.sin(phi) * np.sin(theta), np.cos(phi)], axis=-1)
     way = north * np.cos(angle)[..., None] + east * np.sin(angle)[..., None]
     arc = (km / EARTH_RADIUS_KM)[..., None]
-    point: Floats = here * np.cos(arc) + way * np.sin(arc)
-    return point
+    return here * np.cos(arc) + way * np.sin(arc)
 
 
 class NearestVenues:
@@ -62,8 +60,7 @@ class NearestVenues:
     def draw(self, point: Floats, uniform: Floats) -> Longs:
         """Return the venue nearest to each point (N, 3); uniform numbers decide between those at one position."""
         _, spot = self.tree.query(point)
-        venue: Longs = self.members[self.first[spot] + (uniform * self.count[spot]).astype(np.int64)]
-        return venue
+        return self.members[self.first[spot] + (uniform * self.count[spot]).astype(np.int64)]
 
     def channel(self, epsilon: float) -> Channel:
         """Return K(q|p) of noise and snapping, for the `LIKELIEST` venues p behind each q; the rest is left out.

@@ -12,8 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from small_city import prepared, settings, task_of
+from speed_rule import speed_mask
 
-from ghostpoi.data.candidates import Candidates, speed_mask
+from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.places import of_sessions, slot_of
 from ghostpoi.draw.methods import KEEP, METHODS, Method
 from ghostpoi.draw.methods.ghost import Ghost, Random

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scored_world import WORLDS, World, last_log_prob
+from speed_rule import speed_mask
 from torch import Tensor
 
 from benchmarks.slow_reference import brute_force_scores
-from ghostpoi.data.candidates import speed_mask
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.draw.scoring import Position
 from ghostpoi.settings import SpeedSettings

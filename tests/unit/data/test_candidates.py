@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from speed_rule import speed_mask
 
 from ghostpoi.data import candidates
 from ghostpoi.data.geo import EARTH_RADIUS_KM, chord, haversine_km, speed_kmh, unit_sphere
@@ -147,7 +148,7 @@ def test_the_speed_mask_by_hand() -> None:
     options = np.array([[1, 2, 3, 0]] * 6, np.int32)
     previous = np.array([1, 1, 1, 1, 1, 0], np.int32)
     gap = np.array([0, 59, 60, 120, 121, 0])
-    mask = candidates.speed_mask(lat, lon, previous, options, gap, SpeedSettings())
+    mask = speed_mask(lat, lon, previous, options, gap, SpeedSettings())
     assert mask.tolist() == [
         [True, True, False, False],  # equal timestamps count as 60 s
         [True, True, False, False],
@@ -156,9 +157,9 @@ def test_the_speed_mask_by_hand() -> None:
         [True, True, True, False],
         [True, True, True, False],  # no previous venue: everything except padding
     ]
-    strict = candidates.speed_mask(lat, lon, previous, options, gap, SpeedSettings(min_gap_s=1))
+    strict = speed_mask(lat, lon, previous, options, gap, SpeedSettings(min_gap_s=1))
     assert strict.tolist()[:3] == [[True, False, False, False], [True, False, False, False], [True, True, False, False]]
-    slow = candidates.speed_mask(lat, lon, previous, options, gap, SpeedSettings(limit_kmh=30))
+    slow = speed_mask(lat, lon, previous, options, gap, SpeedSettings(limit_kmh=30))
     assert slow[3].tolist() == [True, True, False, False]
     assert slow[2].tolist() == [True, False, False, False]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.places import HOMES, Places, hidden_categories, hidden_venues
+from ghostpoi.data.places import HOMES, Places, hidden_venues
 from ghostpoi.settings import HideSettings
 
 NOTHING = HideSettings(homes=False)
@@ -41,15 +41,15 @@ def places(hidden: list[bool], lat: list[float] | None = None) -> Places:
 )  # fmt: skip
 def test_what_counts_as_a_home(name: str, home: bool) -> None:
     here = table([name], [(0, 1)])
-    assert hidden_categories(here, HideSettings()).tolist() == [home]
-    assert not hidden_categories(here, NOTHING).any()
-    assert hidden_categories(table(["id 7"], [(0, 1)], {"id 7": name}), HideSettings()).tolist() == [home]
+    assert hidden_venues(here, HideSettings())[1:].tolist() == [home]
+    assert not hidden_venues(here, NOTHING).any()
+    assert hidden_venues(table(["id 7"], [(0, 1)], {"id 7": name}), HideSettings())[1:].tolist() == [home]
 
 
 def test_categories_can_be_named() -> None:
     here = table(["17", "Bar", "31"], [(0, 1), (0, 2), (0, 3)], {"31": "Clinic, private"})
     rule = HideSettings(homes=False, categories="17; clinic, PRIVATE;")
-    assert hidden_categories(here, rule).tolist() == [True, False, True]
+    assert hidden_venues(here, rule)[1:].tolist() == [True, False, True]
 
 
 def test_venues_with_few_visitors() -> None:

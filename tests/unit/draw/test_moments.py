@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, duplicates
-from ghostpoi.draw.moments import RowOrder, sessions_of
+from ghostpoi.draw.whole_table import RowOrder, sessions_of
 from ghostpoi.settings import FilterSettings
 
 VENUES = "abcdef"

@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 from conftest import checkins
 from small_city import prepared, settings
+from speed_rule import speed_mask
 
 from ghostpoi.data import candidates
-from ghostpoi.data.candidates import speed_mask
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.sessions import Dataset
 from ghostpoi.draw import table as rows_outside_sessions
-from ghostpoi.draw.moments import sessions_of
 from ghostpoi.draw.walks import Substitution
-from ghostpoi.draw.whole_table import WholeTable, count_rows, fast_steps
+from ghostpoi.draw.whole_table import WholeTable, count_rows, fast_steps, sessions_of
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import CandidateSettings, FilterSettings, SpeedSettings
 
