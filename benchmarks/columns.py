@@ -113,8 +113,7 @@ class City:
 
     def numbers(self, group: Longs, most: int) -> Longs:
         """A random number below `most` for each group."""
-        found: Longs = self.draw.integers(0, most, int(group.max()) + 1)[group]
-        return found
+        return self.draw.integers(0, most, int(group.max()) + 1)[group]
 
     def noisy(self, value: Any, share: float) -> Any:
         """Replace a share of the values by those of random rows."""
@@ -127,8 +126,7 @@ class City:
         return [None if no else one for no, one in zip(gone.tolist(), np.asarray(value).tolist(), strict=True)]
 
     def normal(self, mean: Any = 0.0, width: float = 1.0) -> Floats:
-        found: Floats = mean + width * self.draw.standard_normal(len(self))
-        return found
+        return mean + width * self.draw.standard_normal(len(self))
 
     def some(self, values: Any, chances: Any = None) -> Any:
         """Random values."""
@@ -376,8 +374,7 @@ def _upgrade(c: City, versions: int) -> Longs:
     """A version that each user has from some day on."""
     share = (c.table.time - c.table.time.min()) / np.ptp(c.table.time)
     late = c.draw.random(int(c.user.max()) + 1)[c.user] * 0.3
-    found: Longs = np.floor(np.clip(share - late, 0, 0.999) * versions).astype(np.int64)
-    return found
+    return np.floor(np.clip(share - late, 0, 0.999) * versions).astype(np.int64)
 
 
 HARMLESS: dict[str, Make] = {

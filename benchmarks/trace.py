@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -24,7 +25,8 @@ ENGINES = {"memory": (), "local": ("--engine", "local")}
 def trace(users: int, say: Callable[[str], None]) -> dict[str, Any]:
     """Protect a synthetic CSV file in this process, without an engine and with the local one.
 
-    `ratio` is the number of functions with the local engine over that without. Bodies of modules do not count.
+    `ratio` is the number of functions with the local engine over that without. Bodies of modules and classes, which run
+    once at the import, do not count.
     """
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -52,7 +54,7 @@ def counted() -> Iterator[Counter[CodeType]]:
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_name != "<module>" and code.co_filename.startswith(PACKAGE):
+        if event == "call" and code.co_flags & CO_OPTIMIZED and code.co_filename.startswith(PACKAGE):
             calls[code] += 1
 
     threading.setprofile(note)

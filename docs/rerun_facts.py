@@ -128,8 +128,7 @@ def threshold_for(facts: Mapping[str, Mapping[str, float]], precision: float = T
 
 def _same(sets: Candidates, kind: Ints) -> Ints:
     """The number of candidates of each POI that are of its kind, (P+1,)."""
-    count: Ints = ((kind[sets.poi] == kind[:, None]) & (sets.poi > 0)).sum(axis=1)
-    return count
+    return ((kind[sets.poi] == kind[:, None]) & (sets.poi > 0)).sum(axis=1)
 
 
 def _drawn(sets: Candidates, kind: Ints, visits: Ints) -> float:

@@ -127,7 +127,7 @@ def seconds(cell: Cell, releases: dict[tuple[str, str, str], float]) -> float:
 
 
 def compare(given: argparse.Namespace) -> int:
-    """Print every measured cell beside the stored one; return 1 if a headline differs."""
+    """Print every measured cell next to the stored one; return 1 if a headline differs."""
     found = []
     for protocol in PROTOCOLS:
         there = {(cell["study"], identity(cell)): cell for cell in Store(given.results, protocol).cells()}
@@ -184,7 +184,7 @@ def leaves(measures: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def text(value: dict[str, Any]) -> str:
-    both = " beside ".join(", ".join(f"{v:.5g}" for v in value[key]) for key in ("stored", "measured"))
+    both = " and ".join(", ".join(f"{v:.5g}" for v in value[key]) for key in ("stored", "measured"))
     return f"{value['mean']:.5g} +- {value['std']:.2g}; {both}{'' if value['agrees'] else '  <-- differs'}"
 
 

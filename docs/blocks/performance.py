@@ -18,8 +18,7 @@ def scale() -> str:
 
 def stored() -> dict[str, Any]:
     """Read what `python -m benchmarks scale -o results/bench-scale.json` wrote."""
-    found: dict[str, Any] = json.loads((RESULTS / "bench-scale.json").read_text("utf-8"))
-    return found
+    return json.loads((RESULTS / "bench-scale.json").read_text("utf-8"))
 
 
 def section(found: dict[str, Any]) -> str:

@@ -299,7 +299,7 @@ def test_values_that_are_alike_for_users_of_the_same_venues_are_found_without_ca
     related = RelatedVenues(table)
     found = likeness(pl.Series([f"side {n % 2}" for n in range(60)]), related)
     assert found is not None
-    assert found.reason == "is alike for users who visit the same venues"
+    assert found.reason == "is similar for users who visit the same venues"
     assert likeness(pl.Series(["side 0"] * 60), related) is None
 
 
