@@ -136,7 +136,7 @@ def joint_hash(hashes: Mapping[str, str]) -> str:
 def locked(folder: Path) -> Iterator[None]:
     """Reserve a folder, which need not exist, for this process; refuse if another one has reserved it.
 
-    The lock file is beside the folder. The system releases the lock of a killed process.
+    The lock file is next to the folder. The system releases the lock of a killed process.
     """
     path = folder.with_name(f".{folder.name}.lock")
     while True:

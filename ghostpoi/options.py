@@ -105,8 +105,7 @@ def panels() -> dict[str, str]:
 
 def examples(command: str) -> list[str]:
     """Return commands that --help shows as examples."""
-    found: list[str] = _tables()[EXAMPLES].get(command, [])
-    return found
+    return _tables()[EXAMPLES].get(command, [])
 
 
 @cache

@@ -218,8 +218,7 @@ class Choice:
     @property
     def recommended(self) -> dict[str, Any] | None:
         """The recommended settings, one of `tried`; None if no setting keeps all that was asked for."""
-        found: dict[str, Any] | None = self.found["recommended"]
-        return found
+        return self.found["recommended"]
 
     @property
     def settings(self) -> dict[str, str]:
@@ -230,8 +229,7 @@ class Choice:
     @property
     def tried(self) -> list[dict[str, Any]]:
         """All settings that were tried, with what each protects and keeps."""
-        found: list[dict[str, Any]] = self.found["tried"]
-        return found
+        return self.found["tried"]
 
     def __bool__(self) -> bool:
         return self.recommended is not None

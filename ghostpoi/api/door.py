@@ -23,7 +23,7 @@ WRONG = object()
 
 
 def _is(*kinds: type) -> Callable[[Any], bool]:
-    """Return what tells whether a value is of one of these kinds; True and False are no numbers."""
+    """Return what checks whether a value is of one of these kinds; True and False are no numbers."""
     return lambda value: isinstance(value, kinds) and not isinstance(value, bool)
 
 

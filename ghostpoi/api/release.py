@@ -53,21 +53,15 @@ class Release(Generic[Frame]):
     @cached_property
     def table(self) -> Frame:
         """The released rows: as a frame of the caller's kind, or as a polars frame if the source was a file."""
-        rows = self._rows or self._stored_rows()
-        frame: Frame = rows.to_frame(self.manifest["columns"]["fields"])
-        return frame
-
-    def _stored_rows(self) -> Rows:
         from ghostpoi.release.manifest import read_data
 
-        assert self.folder is not None, "a release that is not in memory is in a folder"
-        return read_data(self.folder, self.manifest).all_rows
+        rows = self._rows or read_data(folder_of(self), self.manifest).all_rows
+        return rows.to_frame(self.manifest["columns"]["fields"])
 
     @property
     def counts(self) -> dict[str, Any]:
         """How many rows were substituted, kept and withheld: the section `rows` of the manifest."""
-        found: dict[str, Any] = self.manifest["rows"]
-        return found
+        return self.manifest["rows"]
 
     @property
     def displacement(self) -> dict[str, Any]:

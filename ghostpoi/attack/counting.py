@@ -30,8 +30,7 @@ class Sparse:
 
     def dense(self) -> Floats:
         """Return the scores of all venues, (n, P+1)."""
-        scores: Floats = self.more.toarray() + self.base
-        return scores
+        return self.more.toarray() + self.base
 
 
 Scores: TypeAlias = "Floats | torch.Tensor | Sparse"  # of some steps, each proportional to a probability, (n, P+1)
@@ -123,8 +122,7 @@ class Table:
     def pairs(self) -> Longs:
         """The row and the venue of each share as one number, ascending."""
         row = np.repeat(np.arange(len(self.context) + 1), np.diff(self.share.indptr))
-        pairs: Longs = row * self.share.shape[1] + self.share.indices
-        return pairs
+        return row * self.share.shape[1] + self.share.indices
 
 
 @dataclass(frozen=True)
@@ -232,8 +230,7 @@ def popularity_of(soft: SoftSessions, rows: int) -> Floats:
     """Return the share of all visits that each venue gets, (P+1,); no venue but 0 gets none."""
     count = np.bincount(soft.poi.ravel(), (soft.share * soft.weight[:, None]).ravel(), rows) + 1.0
     count[0] = 0
-    popular: Floats = count / count.sum()
-    return popular
+    return count / count.sum()
 
 
 @dataclass(frozen=True)

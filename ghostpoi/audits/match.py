@@ -88,8 +88,7 @@ def sampled_users(user_ids: Any, data: Sessions, most: int) -> Bools:
     visits = np.bincount(which, data.length)
     order = sorted(range(len(users)), key=lambda k: hashlib.sha256(str(user_ids[users[k]]).encode()).digest())
     count = max(1, int(np.searchsorted(np.cumsum(visits[order]), most, "right")))
-    chosen: Bools = np.isin(which, order[:count])
-    return chosen
+    return np.isin(which, order[:count])
 
 
 def read_pair(

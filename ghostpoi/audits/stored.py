@@ -116,8 +116,7 @@ def _stored(audit: Any, of: dict[str, str], say: Say) -> dict[str, Any] | None:
         if not all(name in measures for measures in victims for name in ALWAYS):
             raise KeyError("a measure that earlier versions did not take")
         if audit.get("of", of) == of:
-            stored: dict[str, Any] = audit
-            return stored
+            return audit
         say("replaced the stored audit, which belongs to other data")
     except (KeyError, TypeError, ValueError, AttributeError):
         say("replaced the stored audit, which is damaged or of another version")

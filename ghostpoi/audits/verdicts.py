@@ -68,7 +68,7 @@ class Judged:
     adversary: str
     control: str
     positions: int
-    needed: int | None  # if it cannot be told: about how many test steps would tell; None: no number would
+    needed: int | None  # if it cannot be told: about how many test steps would decide; None: no number would
 
     @property
     def measures(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def harmless(headroom: Interval) -> float:
 
 
 def needed(gain: Interval, headroom: Interval, positions: int) -> float:
-    """Return how many test steps would tell, as an interval narrows with their square root; 0 if none would."""
+    """Return how many test steps would decide, as an interval narrows with their square root; 0 if none would."""
     if headroom.low <= 0:
         half, target = headroom.half, headroom.mean
     else:

@@ -95,5 +95,4 @@ def _explains(code: Longs, hidden: Longs, hour: Longs) -> bool:
 def _mean(group: Longs, value: Longs | Floats) -> Floats:
     """Return the mean of the values in each row's group, (N,)."""
     number = np.unique(group, return_inverse=True)[1]
-    mean: Floats = (np.bincount(number, value) / np.bincount(number))[number]
-    return mean
+    return (np.bincount(number, value) / np.bincount(number))[number]

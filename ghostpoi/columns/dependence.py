@@ -67,8 +67,7 @@ class Units:
     def xy(self) -> Floats:
         """The positions of venues, (V+1, 2)."""
         v = self.venues
-        xy: Floats = np.nan_to_num(np.stack([v.lat, v.lon * np.cos(np.radians(np.nanmedian(v.lat)))], axis=1))
-        return xy
+        return np.nan_to_num(np.stack([v.lat, v.lon * np.cos(np.radians(np.nanmedian(v.lat)))], axis=1))
 
 
 def _within(group: Longs, seed: int) -> Longs:
@@ -104,8 +103,7 @@ def of_rows(related: RelatedVenues, rows: Longs, shown: Longs | None = None) -> 
 
 
 def _period(time: Longs, periods: int = PERIODS) -> Longs:
-    found: Longs = (time - time.min()) * periods // (int(np.ptp(time)) + 1)
-    return found
+    return (time - time.min()) * periods // (int(np.ptp(time)) + 1)
 
 
 def of_users(related: RelatedVenues, shown: Longs | None = None) -> Units:
@@ -209,8 +207,7 @@ def position_gain(code: Longs, venue: Ints, units: Units) -> float:
         n = np.bincount(values[learn], minlength=size)
         sums = (np.bincount(values[learn], xy[learn, i] - centre[i], minlength=size) for i in (0, 1))
         mean = np.stack([one / (n + 1) for one in sums], axis=1)
-        found: Floats = ((xy[test] - centre - mean[values[test]]) ** 2).sum(axis=1)
-        return found
+        return ((xy[test] - centre - mean[values[test]]) ** 2).sum(axis=1)
 
     found, least = errors(code), np.inf
     for rows in units.shuffled:
@@ -252,8 +249,7 @@ def measure_gain(code: Longs, true: Floats, units: Units) -> float:
 def _ranks(value: Floats) -> Floats:
     """Return the middle rank of each value, from 0 to 1."""
     _, code, count = np.unique(value, return_inverse=True, return_counts=True)
-    middle: Floats = ((np.cumsum(count) - count / 2) / len(value))[code]
-    return middle
+    return ((np.cumsum(count) - count / 2) / len(value))[code]
 
 
 def bins(value: Floats) -> Longs:

@@ -191,5 +191,4 @@ def _frontier(age: Floats) -> Floats:
     if blocks < 3:
         return np.zeros(0)
     early = np.quantile(age[: blocks * BLOCK].reshape(blocks, BLOCK), 0.05, axis=1)
-    frontier: Floats = np.minimum.accumulate(early[::-1])[::-1]
-    return frontier
+    return np.minimum.accumulate(early[::-1])[::-1]

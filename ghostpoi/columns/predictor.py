@@ -82,8 +82,7 @@ class Tables:
         else:
             count = self._counts[key]
         total = self._total[np.where(known, group, 0)]
-        share: Floats = (np.where(known, count, 0) + PRIOR * behind) / (np.where(known, total, 0) + PRIOR)
-        return share
+        return (np.where(known, count, 0) + PRIOR * behind) / (np.where(known, total, 0) + PRIOR)
 
 
 class Predictor:
@@ -126,8 +125,7 @@ class Predictor:
         every = [np.where(self._choice > 0, self._base, 0), *features] if features else [self._base]
         weights = self._fitted(every) if features else np.ones(1)
         score = np.where(self._choice > 0, self._scores(every, weights), -np.inf)[self._test]
-        named: Bools = score.argmax(axis=1) == self._true[self._test]
-        return named
+        return score.argmax(axis=1) == self._true[self._test]
 
     @staticmethod
     def _scores(features: list[Floats], weights: Floats) -> Floats:

@@ -92,8 +92,7 @@ class RelatedVenues:
         key, count = np.unique(self.table.user.astype(np.int64) << 32 | self.table.venue, return_counts=True)
         best = np.lexsort((-count, key >> 32))
         first = np.flatnonzero(np.diff(key[best] >> 32, prepend=-1))
-        usual: Ints = (key[best][first] & 0xFFFFFFFF).astype(np.int32)
-        return usual
+        return (key[best][first] & 0xFFFFFFFF).astype(np.int32)
 
     @cached_property
     def venue(self) -> dict[str, Ints]:

@@ -221,7 +221,7 @@ def likeness(values: pl.Series, related: RelatedVenues) -> Finding | None:
         first, *control = [float(np.corrcoef(of_values[np.ix_(o, o)][pairs], of_visits)[0, 1]) for o in orders]
         if first > max(ALIKE, SURE * float(np.std(control))):
             found = max(found, first)
-    return Finding(found, "is alike for users who visit the same venues", "correlation") if found else None
+    return Finding(found, "is similar for users who visit the same venues", "correlation") if found else None
 
 
 def _parts(texts: list[str]) -> Floats | None:
@@ -255,5 +255,4 @@ def _alike(parts: Floats) -> Floats:
     centred -= centred.mean(axis=1, keepdims=True)
     length = np.linalg.norm(centred, axis=1, keepdims=True)
     centred = centred / np.where(length > 0, length, 1)
-    found: Floats = centred @ centred.T
-    return found
+    return centred @ centred.T

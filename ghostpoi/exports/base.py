@@ -83,14 +83,12 @@ def csv_text(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 
 def iso(time: Longs) -> list[str]:
     """Return UTC times in the form 2012-04-03T18:00:09."""
-    texts: list[str] = np.datetime_as_string(time.astype("datetime64[s]")).tolist()
-    return texts
+    return np.datetime_as_string(time.astype("datetime64[s]")).tolist()
 
 
 def session_of(visits: Visits) -> list[int]:
     """Return the number of each visit's session, from 0."""
-    numbers: list[int] = np.repeat(np.arange(len(visits.start) - 1), np.diff(visits.start)).tolist()
-    return numbers
+    return np.repeat(np.arange(len(visits.start) - 1), np.diff(visits.start)).tolist()
 
 
 def user_numbers(data: ExportData) -> dict[str, int]:

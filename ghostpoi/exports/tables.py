@@ -79,5 +79,4 @@ def _parquet(visits: Visits, venues: ExportVenues, session: list[int] | None = N
         columns["session"] = pa.array(session, pa.int32())
     out = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), out)
-    written: bytes = out.getvalue().to_pybytes()
-    return written
+    return out.getvalue().to_pybytes()

@@ -87,14 +87,12 @@ def _stays(table: Checkins, radius_m: float) -> tuple[Longs, Floats, Floats]:
 def _means(group: Longs, values: Floats) -> Floats:
     """Return the mean of each group; those of NOWHERE do not count."""
     inside = group >= 0
-    mean: Floats = np.bincount(group[inside], values[inside]) / np.bincount(group[inside])
-    return mean
+    return np.bincount(group[inside], values[inside]) / np.bincount(group[inside])
 
 
 def _metres(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
     """Return the distance of near points, given in radians, as if the ground between them was flat."""
-    metres: float = 1000 * EARTH_RADIUS_KM * math.hypot(lat2 - lat1, (lon2 - lon1) * math.cos((lat1 + lat2) / 2))
-    return metres
+    return 1000 * EARTH_RADIUS_KM * math.hypot(lat2 - lat1, (lon2 - lon1) * math.cos((lat1 + lat2) / 2))
 
 
 def _clusters(lat: Floats, lon: Floats, radius_m: float) -> Longs:

@@ -139,8 +139,7 @@ def _from_pandas(table: Any) -> pl.DataFrame:
     if not (table.columns.is_unique and all(isinstance(name, str) for name in table.columns)):
         raise InputError("the column names of the table must be distinct strings; rename them")
     try:
-        frame: pl.DataFrame = pl.from_pandas(table.reset_index(drop=_counts(table.index)))
-        return frame
+        return pl.from_pandas(table.reset_index(drop=_counts(table.index)))
     except (ValueError, TypeError, pl.exceptions.PolarsError) as e:  # pyarrow's errors are ValueErrors
         raise _unreadable(e) from None
 

@@ -78,8 +78,7 @@ class Rows(ABC):
 
     def get_column(self, name: str) -> pl.Series:
         """Return one column as polars can hold it, with equal values where the file has equal values."""
-        column: pl.Series = self.held[name]
-        return column
+        return self.held[name]
 
     def values(self, source: Any, field: str, name: str) -> pl.Series:
         """Return the column of a field of check-ins: numbers, times or text. `source` is where the rows come from."""

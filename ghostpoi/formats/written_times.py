@@ -54,8 +54,7 @@ def times_of(file: CheckinFile, rows: Rows, strict: bool = True) -> Longs:
     found = parse_times(_values(file, rows), reading.time_format, reading.timezone or "UTC", names)
     if strict and found.null_count():
         raise ValueError("a time of a file that was read has no value")
-    times: Longs = found.fill_null(-1).to_numpy()
-    return times
+    return found.fill_null(-1).to_numpy()
 
 
 def _clock(file: CheckinFile, rows: Rows) -> Longs | None:

@@ -65,7 +65,7 @@ class Prefix:
             else:
                 attended = self._attend_grid(layer, qkv, sessions)
             x = block.finish(x, attended, 0.0)  # type: ignore[operator]
-        return self.model.norm(x)  # type: ignore[no-any-return]  # (M, d)
+        return self.model.norm(x)  # (M, d)
 
     def _attend_grid(self, layer: int, qkv: Tensor, sessions: int) -> Tensor:
         """Attend from K new tokens of each session, (B*K, 3d) -> (B*K, d)."""

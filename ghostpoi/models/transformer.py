@@ -33,7 +33,7 @@ class Block(nn.Module):
         self.narrow = nn.Linear(s.feed_forward, s.dim)
 
     def project(self, x: Tensor) -> Tensor:
-        return self.qkv(self.before_attention(x))  # type: ignore[no-any-return]  # (M, 3d)
+        return self.qkv(self.before_attention(x))  # (M, 3d)
 
     def finish(self, x: Tensor, attended: Tensor, dropout: float) -> Tensor:
         """Add both residual branches, given the result of attention."""
@@ -85,7 +85,7 @@ class CausalTransformer(nn.Module):
         x = _dropout(embedded + F.embedding(placement.position, self.position), p)
         for block in self.blocks:
             x = block.finish(x, placement.attend(block.project(x)), p)  # type: ignore[operator]
-        return self.norm(x)  # type: ignore[no-any-return]  # (..., d)
+        return self.norm(x)  # (..., d)
 
     def readout(self) -> Readout:
         """Return a readout that holds a copy of the output matrix as it is now."""
@@ -100,7 +100,7 @@ class CausalTransformer(nn.Module):
     def losses(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Return -log P(target), (M, d), (M,) -> (M,). To train the output matrix, all rows must weigh the same."""
         bound = logit_bound(self.output, self.norm)
-        return Losses.apply(hidden, self.output, target, bound)  # type: ignore[no-any-return,no-untyped-call]
+        return Losses.apply(hidden, self.output, target, bound)  # type: ignore[no-untyped-call]
 
 
 class Packing:
@@ -141,7 +141,7 @@ class Packing:
             attended = self.attention(q, k, v, part)
             out.append(attended.transpose(1, 2).reshape(sessions * longest, -1))
         padded = out[0] if len(out) == 1 else torch.cat(out)
-        return Unpad.apply(padded, self.there, self.back)  # type: ignore[no-any-return,no-untyped-call]
+        return Unpad.apply(padded, self.there, self.back)  # type: ignore[no-untyped-call]
 
     def attention(self, q: Tensor, k: Tensor, v: Tensor, part: slice) -> Tensor:
         """Attend within one group, which holds these padded places; each (b, H, t, dh)."""

@@ -77,8 +77,7 @@ def region_of_rows(job: Job, number: int) -> Ints:
     venue = found.load(survey.VENUE)
     of_venue = np.append(np.int32(0), numbers[np.searchsorted(known, found.load(survey.VENUE_KEYS))])
     of_venue[0] = of_venue[venue[venue > 0][:1]].sum()
-    route: Ints = of_venue[venue]
-    return route
+    return of_venue[venue]
 
 
 def regions_of(job: Job, file: CheckinFile) -> list[Region]:

@@ -64,8 +64,7 @@ def write_pack(folder: Path, places: Mapping[int, Ints | Longs], rows: Rows | No
 
 def numbers_of(folder: Path) -> list[int]:
     """Return the numbers of the groups of a pack."""
-    numbers: list[int] = _opened(folder)[1].tolist()
-    return numbers
+    return _opened(folder)[1].tolist()
 
 
 def head_of(folder: Path) -> Head:

@@ -51,8 +51,7 @@ class Survey:
 
     def load(self, name: str) -> NDArray[Any]:
         """Map an array into memory."""
-        found: NDArray[Any] = np.load(self.folder / name, mmap_mode="r")
-        return found
+        return np.load(self.folder / name, mmap_mode="r")
 
     def within(self, name: str, number: int, count: int) -> slice:
         """Return where the keys of a range lie: the range of this number, of `count` of the same width."""

@@ -120,7 +120,7 @@ class GivenAway:
     adversary: str
     control: str
     positions: int  # test steps, in all windows of the sessions
-    needed: int | None  # test steps that would tell
+    needed: int | None  # test steps that would decide
     pool_verdict: str | None = None  # of all regions together, where a release has many
     region: "tuple[int, GivenAway] | None" = None  # the worst one
     partial: bool = False  # adversaries of the default set are missing
@@ -149,7 +149,7 @@ class GivenAway:
         return f"{_signed(self.mean)} ({_signed(self.low)} to {_signed(self.high)})"
 
     def sentence(self) -> str:
-        """The difference, what was compared, and what would tell if this does not."""
+        """The difference, what was compared, and what would decide if this does not."""
         who, alone = victim_label(self.adversary), victim_label(self.control)
         text = f"{who} against {alone}: {self.interval} in acc@1, on {self.positions:,} test steps"
         if self.partial:
@@ -163,10 +163,10 @@ class GivenAway:
 
     @property
     def remedy(self) -> str:
-        """Say how many test steps would tell."""
+        """Say how many test steps would decide."""
         if self.needed is None:
             return "more test steps would not help, since clean data teaches no more than that"
-        return f"about {self.needed:,} test steps would tell, and there are {self.positions:,}"
+        return f"about {self.needed:,} test steps would decide, and there are {self.positions:,}"
 
 
 def tone_of(verdict: str) -> str:

@@ -134,8 +134,7 @@ class ReleaseView:
     @property
     def times(self) -> str:
         """What becomes of times, as a sentence."""
-        text: str = TEXTS["times"][self.kind_of_times]
-        return text
+        return TEXTS["times"][self.kind_of_times]
 
     @property
     def identity(self) -> str:

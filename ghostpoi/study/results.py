@@ -143,8 +143,7 @@ class Results:
 
     def floor(self, name: str) -> float | None:
         """The accuracy of `popularity`, `stay` or `markov` on clean sessions; it has no seeds."""
-        value: float | None = self.floors.get(name, {}).get(self._floor_key)
-        return value
+        return self.floors.get(name, {}).get(self._floor_key)
 
     @property
     def floors(self) -> Mapping[str, Any]:

@@ -123,8 +123,7 @@ def _read(path: Path) -> list[Cell]:
 
 def _known(path: Path) -> dict[str, Any]:
     """What hashes stand for."""
-    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return found
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def _remember(path: Path, found: Mapping[str, Mapping[str, Any]]) -> None:

@@ -252,7 +252,7 @@ class Denoiser(nn.Module):
         x = F.dropout(read + F.embedding(batch.packing.position, self.position), p, self.training)
         for block in self.blocks:
             x = block.finish(x, batch.packing.attend(block.project(x)), p)  # type: ignore[operator]
-        return self.norm(x).float()  # type: ignore[no-any-return]  # (M, d)
+        return self.norm(x).float()  # (M, d)
 
     def predict(self, hidden: Tensor, now: Tensor, end: Tensor, n: Tensor, options: PossibleOrigins | None) -> Support:
         """Predict x_0 over all POIs, or over the options alone, from hidden states (M, d) and chains (M,)."""

@@ -138,8 +138,7 @@ def hits(chain: "scipy.sparse.csr_array", sessions: Sessions, poi: Ints) -> Bool
     """Return which steps of sessions (N,) the chain predicts."""
     session = sessions.session_of()
     at = np.flatnonzero(session[1:] == session[:-1])
-    right: Bools = chain.argmax(1)[poi[at]] == poi[at + 1]
-    return right
+    return chain.argmax(1)[poi[at]] == poi[at + 1]
 
 
 def gains(one: Bools, other: Bools) -> bool:

@@ -95,8 +95,7 @@ class HabitsLeak(Adversary):
             return np.ones(len(share))
         near = closeness(visits, visits.habit_visits(share, self.repeat_power), rule.lat, rule.lon, self.near_km)
         near = np.maximum(near, TINY)[visits.habit] ** self.near_power
-        scaled: Floats = near * (base.sum() / max((base * near).sum(), TINY))
-        return scaled
+        return near * (base.sum() / max((base * near).sum(), TINY))
 
 
 @dataclass(frozen=True)

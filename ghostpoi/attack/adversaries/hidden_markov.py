@@ -252,8 +252,7 @@ def forward_backward(s: States, e: Transitions, lift: Floats) -> tuple[Floats, F
     def scaled(weight: Floats, k: int) -> Floats:
         """Scale messages to the states of place k, so that nothing vanishes in long sessions."""
         total: Floats = np.add.reduceat(weight, s.first[at[k] : at[k + 1]] - s.bounds[k])
-        out: Floats = weight / np.repeat(np.maximum(total, TINY), size[at[k] : at[k + 1]])
-        return out
+        return weight / np.repeat(np.maximum(total, TINY), size[at[k] : at[k + 1]])
 
     for k in range(places - 1):
         pairs, states = slice(e.bounds[k], e.bounds[k + 1]), slice(s.bounds[k + 1], s.bounds[k + 2])
@@ -310,5 +309,4 @@ def known_shares() -> Floats:
     """Return the share of each length among the steps after each time, (gaps, lengths)."""
     table = tomllib.loads(Path(__file__).with_name("step_lengths.toml").read_text("utf-8"))
     known = np.array(table["steps"], float)
-    shares: Floats = known / known.sum(1, keepdims=True)
-    return shares
+    return known / known.sum(1, keepdims=True)

@@ -239,8 +239,7 @@ class Knowledge:
         share = self.channel.probability / np.maximum(total, TINY)[self.channel.released]
         marks = np.random.default_rng(0).random((2, int(self.channel.clean.max(initial=0)) + 1))  # of each clean venue
         sums = [sum_by(self.channel.released, share * mark[self.channel.clean], self.channel.symbols) for mark in marks]
-        crowd: Longs = np.unique(np.round(sums, DIGITS), axis=1, return_inverse=True)[1].reshape(-1)
-        return crowd
+        return np.unique(np.round(sums, DIGITS), axis=1, return_inverse=True)[1].reshape(-1)
 
     def parts(self) -> Longs:
         """Number released venues, (Q,), so that no clean venue may be behind two with different numbers."""

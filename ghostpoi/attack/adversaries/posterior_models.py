@@ -36,8 +36,7 @@ def crowds_of(evidence: Evidence) -> Longs:
     """Number the crowds, (P+1,): venues with the same candidates share one. Without a rule, all venues do."""
     if evidence.rule is None:
         return np.zeros(evidence.rows, np.int64)
-    number: Longs = np.unique(evidence.rule.candidates.poi, axis=0, return_inverse=True)[1].reshape(-1)
-    return number
+    return np.unique(evidence.rule.candidates.poi, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def blended(
@@ -181,8 +180,7 @@ class Blend:
 
 def targets(sessions: Sessions) -> Longs:
     """Return the venue after every step inside sessions, (n,)."""
-    poi: Longs = next_poi(sessions, max(2, sessions.positions)).target
-    return poi
+    return next_poi(sessions, max(2, sessions.positions)).target
 
 
 def by_place(sessions: Sessions, max_positions: int) -> Windows:

@@ -132,14 +132,12 @@ class Scene:
         """How much a visit at one hour says about another hour, (HOURS, HOURS)."""
         apart = np.abs(np.arange(HOURS)[:, None] - np.arange(HOURS))
         apart = np.minimum(apart, HOURS - apart)
-        weight: Floats = np.exp(-0.5 * (apart / self.model.hours) ** 2) + self.model.any_hour
-        return weight
+        return np.exp(-0.5 * (apart / self.model.hours) ** 2) + self.model.any_hour
 
     def closeness(self, one: Floats, other: Floats) -> Floats:
         """Return the density of visits at a chord (...,) between points of the unit sphere."""
         km = EARTH_RADIUS_KM * np.sqrt(np.maximum(2 - 2 * (one * other).sum(-1), 0))
-        near: Floats = (km + self.model.near_km) ** -2.0
-        return near
+        return (km + self.model.near_km) ** -2.0
 
     def lifts(self, one: Longs, other: Longs) -> tuple[Floats, Floats]:
         """Return how much likelier the release of `one` makes those of `other`: by repetition and by closeness."""

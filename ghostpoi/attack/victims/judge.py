@@ -99,11 +99,9 @@ def guesses(scores: Scores, discs: Discs, radius_km: float, device: torch.device
         return _sparse_guesses(scores, around)
     if device.type != "cpu" and around.shape[0] <= DENSE:
         held = torch.as_tensor(scores, dtype=torch.float32, device=device) @ _dense(discs, radius_km, device)
-        best: Longs = held[:, 1:].argmax(1).cpu().numpy() + 1
-        return best
+        return held[:, 1:].argmax(1).cpu().numpy() + 1
     dense = torch.as_tensor(scores).cpu().numpy()
-    found: Longs = (around @ dense.T)[1:].argmax(0) + 1
-    return found
+    return (around @ dense.T)[1:].argmax(0) + 1
 
 
 def _sparse_guesses(scores: Sparse, around: sparse.csr_array) -> Longs:
@@ -255,8 +253,7 @@ def _ranks(scores: Scores, target: Longs, device: torch.device) -> Longs:
         return _sparse_ranks(scores, target)
     here = torch.as_tensor(scores, device=device)[:, 1:]
     own = here.gather(1, torch.from_numpy(target - 1).to(device)[:, None])
-    ranked: Longs = (here >= own).sum(1).cpu().numpy()
-    return ranked
+    return (here >= own).sum(1).cpu().numpy()
 
 
 def _sparse_ranks(scores: Sparse, target: Longs) -> Longs:
@@ -267,5 +264,4 @@ def _sparse_ranks(scores: Sparse, target: Longs) -> Longs:
     above = len(ordered) - np.searchsorted(ordered, own)
     step = np.repeat(np.arange(len(target)), np.diff(more.indptr))
     moved = (base[more.indices] < own[step]) & (base[more.indices] + more.data >= own[step]) & (more.indices > 0)
-    ranked: Longs = above + np.bincount(step[moved], minlength=len(target))
-    return ranked
+    return above + np.bincount(step[moved], minlength=len(target))

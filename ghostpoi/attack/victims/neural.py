@@ -223,7 +223,7 @@ class GRUModel(StackedModel):
         gates = torch.baddbmm(into_bias[:, None], x, into.transpose(1, 2))  # (M, N, 3d)
         gates = Pad.apply(gates, rows.step_order, rows.step_rank)  # type: ignore[no-untyped-call]
         states = _Recurrence.apply(gates, w, bias, rows.running)  # type: ignore[no-untyped-call]
-        return Pad.apply(states, rows.step_rank, rows.step_order)  # type: ignore[no-any-return,no-untyped-call]
+        return Pad.apply(states, rows.step_rank, rows.step_order)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)

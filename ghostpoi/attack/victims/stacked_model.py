@@ -45,7 +45,7 @@ class PackedRows:
         q, k, v = padded.view(victims * rows, width, 3, heads, -1).permute(2, 0, 3, 1, 4)  # each (M*B, H, t, dh)
         found = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         found = found.transpose(1, 2).reshape(victims, rows * width, -1)
-        return Unpad.apply(found, self.token_at, self.place)  # type: ignore[no-any-return,no-untyped-call]
+        return Unpad.apply(found, self.token_at, self.place)  # type: ignore[no-untyped-call]
 
     def mask(self, victims: int, dtype: torch.dtype) -> Tensor:
         """Return what keeps windows apart and hides later places, for every victim, (M*B, 1, t, t)."""
@@ -147,7 +147,7 @@ class StackedModel:
 
     def losses(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Return the mean of -log P(target) of each victim, differentiable: (M, N, d), (M, N) -> (M,)."""
-        return _MeanLosses.apply(hidden, self.output, target, self.dtype)  # type: ignore[no-untyped-call,no-any-return]
+        return _MeanLosses.apply(hidden, self.output, target, self.dtype)  # type: ignore[no-untyped-call]
 
     @torch.no_grad()
     def ranks(self, hidden: Tensor, target: Tensor) -> Tensor:

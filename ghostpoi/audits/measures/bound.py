@@ -53,15 +53,13 @@ def vulnerability(chance: Floats, emitted: Floats) -> Floats:
     `chance` (G, M) is that of each member beforehand, `emitted` (M, O) that of each observation behind a member.
     """
     joint = chance[:, :, None] * emitted
-    best: Floats = joint.max(axis=1).sum(axis=1)
-    return best
+    return joint.max(axis=1).sum(axis=1)
 
 
 def guesses(chance: Floats, emitted: Floats) -> Floats:
     """Return the mean number of guesses until one is right, (G,); arguments as of `vulnerability`."""
     joint = -np.sort(-(chance[:, :, None] * emitted), axis=1)  # the likeliest member first
-    mean: Floats = (joint * np.arange(1, chance.shape[1] + 1)[:, None]).sum(axis=(1, 2))
-    return mean
+    return (joint * np.arange(1, chance.shape[1] + 1)[:, None]).sum(axis=(1, 2))
 
 
 def crowds_of(sets: Candidates) -> Longs:

@@ -244,8 +244,7 @@ def later(person: Longs, session: Longs, time: Longs) -> Bools:
     total = np.bincount(who)
     place = np.empty(count, np.int64)
     place[order] = np.arange(count) - np.repeat(np.cumsum(total) - total, total)
-    later: Bools = (2 * place >= total[who])[session]
-    return later
+    return (2 * place >= total[who])[session]
 
 
 def linkage(visits: Visits, halves: Halves, people: int) -> tuple[dict[str, Floats], dict[str, Floats]]:

@@ -30,7 +30,7 @@ ROW_PX = 46  # of a horizontal bar with its label above it
 
 
 class Axis(NamedTuple):
-    """From a value to a percentage of the plot, with what stands beside it."""
+    """From a value to a percentage of the plot, with what stands next to it."""
 
     title: str
     low: float
