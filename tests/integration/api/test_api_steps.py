@@ -164,7 +164,7 @@ def test_inspect_is_what_the_command_prints() -> None:
 def test_a_choice_names_keywords_and_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ["method.category=any", "method.size=8"]
     trial = {"name": "one", "settings": settings, "missed": [option("min_flows", 0.9)]}
-    found = {"tried": [trial], "recommended": None, "nearest": trial}
+    found = {"tried": [trial], "recommended": None, "nearest": trial, "times": "keep", "tried_times": []}
     monkeypatch.setattr(choosing, "choose", lambda *given: found)
     choice = ghostpoi.choose(
         frame(), map=GIVEN["map"], set=FILTERS, cache=tmp_path, pseudonyms="week", drop=["mood", "gender"]
@@ -216,7 +216,7 @@ def test_an_audit_of_another_tools_frame(tmp_path: Path) -> None:
 REFUSED: dict[str, tuple[Any, str]] = {
     "private without a folder": (
         lambda: made(frame(), private="x"),
-        "private=, resume=True, force=True and series= are for a release in a folder; name it with output=",
+        "private=, resume=True, force=True, series= and to_table= are for a release in a folder; name it with output=",
     ),
     "a release in memory": (
         lambda: ghostpoi.verify(made(frame())),

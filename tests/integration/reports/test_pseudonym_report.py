@@ -102,8 +102,8 @@ def test_releases_with_pseudonyms_are_compared_as_far_as_possible(tmp_path: Path
         assert called("report", main.folder, "--compare", compared.folder, "-o", page).returncode == 0
     ask = ("report", kept.folder, "--private", kept.private, "--with-clean", "--compare", made.folder)
     assert sentence(called(*ask)) == (
-        f"--compare {made.folder}: its user ids are pseudonyms, so its rows cannot be put next to clean ones; compare "
-        "a release that keeps user ids, or leave --with-clean out"
+        f"--compare {made.folder}: its user ids are pseudonyms or its times are not those of the file, so its rows "
+        "cannot be put next to clean ones; compare a release that keeps both, or leave --with-clean out"
     )
     short = tmp_path / "short.txt"
     short.write_bytes(b"".join(city().read_bytes().splitlines(keepends=True)[:900]))
