@@ -16,7 +16,7 @@ from ghostpoi.audits.controls import DISTANCE, FLOORS, LEAK_MIXED, LEAK_ONLY, LE
 from ghostpoi.audits.measures.gaps import PRACTICAL, SIGNIFICANCE, Spread, Verdict, against, holm, spread
 from ghostpoi.study import labels
 from ghostpoi.study.labels import ARROWS, corrected, show
-from ghostpoi.study.results import GOWALLA, LEAK, NO_LEAK, NYC, WORST_CASE, Attack, Results
+from ghostpoi.study.results import GOWALLA, LEAK, NO_LEAK, NYC, WORST_CASE, Attack, Results, uses_leak
 
 STUDIES = ("frontier", "rivals", "constraints", "learned", "victims", "leaks", "releases")
 DEFAULT, OLD = "crowd", "crowd-halves"
@@ -42,13 +42,27 @@ def at_most(gap: Verdict, limit: float, level: float = SIGNIFICANCE) -> bool:
     return gap.difference["mean"] + half(gap, 2 * level) <= limit
 
 
+def strongest(
+    r: Results, method: str, leak: float | None = None, among: Collection[str] = ()
+) -> tuple[Results, Attack] | None:
+    """The strongest adversary before any victim of the study, with the results of that victim."""
+    found = [(of, one) for of in map(r.of, r.study.victims) if (one := of.worst(method, leak, among))]
+    return max(found, key=lambda one: one[1].accuracy["mean"], default=None)
+
+
+def control(r: Results, leak: float | None = None) -> Attack | None:
+    """The best of what needs no release, for any victim of the study."""
+    found = [one for victim in r.study.victims if (one := r.of(victim).control(leak))]
+    return max(found, key=lambda one: one.accuracy["mean"], default=None)
+
+
 def gives_away(r: Results, method: str, leak: float | None = None, among: Collection[str] = ()) -> Verdict | None:
     """The strongest adversary minus the best control."""
-    found, control = r.worst(method, leak, among), r.control(leak)
-    if not (found and control):
+    found, alone = strongest(r, method, leak, among), control(r, leak)
+    if not (found and alone):
         return None
-    gap = against(found.accuracy["seeds"], control.accuracy["seeds"], least=PRACTICAL)
-    return gap and replace(gap, sampling_error=_over_stay(r, method, found, leak, control))
+    gap = against(found[1].accuracy["seeds"], alone.accuracy["seeds"], least=PRACTICAL)
+    return gap and replace(gap, sampling_error=_over_stay(found[0], method, found[1], leak, alone))
 
 
 def _over_stay(r: Results, method: str, found: Attack, leak: float | None, control: Attack) -> float | None:
@@ -65,6 +79,12 @@ def _over_stay(r: Results, method: str, found: Attack, leak: float | None, contr
     return float(((gained + lost - (right - stay) ** 2) / steps["mean"]) ** 0.5)
 
 
+def ignore_users(r: Results) -> tuple[Results, list[str]]:
+    """The results of the victim that ignores users, and the adversaries that it trains after."""
+    victim = next(victim for victim in r.study.victims if not VICTIMS[victim].knows_users)
+    return r.of(victim), [LEAK_MIXED, *(a for a in r.study.adversaries if not ADVERSARIES[a].predicts)]
+
+
 def near(r: Results, method: str, adversary: str, share: str, leak: float | None = None) -> Spread | None:
     """How often a guess is near: `share` is a key of `attack.victims.distances`. A floor has no seeds."""
     if adversary in FLOORS:
@@ -74,9 +94,12 @@ def near(r: Results, method: str, adversary: str, share: str, leak: float | None
     return spread(found) if found else None
 
 
-def nearest(r: Results, method: str, share: str, leak: float | None = None) -> Attack | None:
+def nearest(
+    r: Results, method: str, share: str, leak: float | None = None, among: Collection[str] = ()
+) -> Attack | None:
     """The adversary or the control whose guesses are near most often."""
-    names = [(method, a) for a in (*r.study.adversaries, LEAK_MIXED)] + [("clean", name) for name in FLOORS]
+    adversaries = among or (*r.study.adversaries, LEAK_MIXED)
+    names = [(method, a) for a in adversaries] + [("clean", name) for name in FLOORS]
     names += [("clean", name) for name in (LEAK_ONLY, LEAK_STAY) if leak != NO_LEAK]
     made = (Attack(name, found) for m, name in names if (found := near(r, m, name, share, leak)))
     return max(made, key=lambda one: one.accuracy["mean"], default=None)
@@ -117,7 +140,8 @@ def given() -> list[Given]:
         among = [a for a in (*r.study.adversaries, "leak-mixed")
                  if knowledge == TRUE or a == "leak-mixed" or not ADVERSARIES[a].needs_outside]  # fmt: skip
         gap = known(gives_away(r, DEFAULT, leak, among))
-        found.append(Given(data, knowledge, leak, known(r.worst(DEFAULT, leak, among)), known(r.control(leak)), gap))
+        attack = known(strongest(r, DEFAULT, leak, among))[1]
+        found.append(Given(data, knowledge, leak, attack, known(control(r, leak)), gap))
     gaps = holm([one.gap for one in found])
     return [one._replace(gap=known(gap)) for one, gap in zip(found, gaps, strict=True)]
 
@@ -144,7 +168,17 @@ def goals() -> list[tuple[str, str, str, bool]]:
         value = known(r.value(DEFAULT, key))
         asked = f"at {'most' if sign > 0 else 'least'} {show(limit, digits=1 if limit > 1 else 2)}"
         rows.append((words, asked, show(value, digits), sign * value["mean"] <= sign * limit))
+    best, clean = far_moves_without_users()
+    share = best.accuracy["mean"] / clean["mean"]
+    rows.append(("far moves within 1 km, no leak, for victims that ignore users", "at most 50% of clean",
+                 f"{share:.0%} ({labels.number(best.adversary)})", share <= 0.5))  # fmt: skip
     return rows
+
+
+def far_moves_without_users() -> tuple[Attack, Spread]:
+    """How often a victim that ignores users guesses far moves within 1 km on NYC: without a leak, and of clean data."""
+    (r, among), share = ignore_users(study("frontier")), "far_moves_within_1km"
+    return known(nearest(r, DEFAULT, share, NO_LEAK, among)), known(near(r, "clean", "clean", share))
 
 
 def limits() -> str:
@@ -166,6 +200,21 @@ def distances() -> str:
         name = share.replace("_", " ").replace("km", " km").replace("0.5", ".5")
         rows.append((labels.data(r), name, show(clean, 3), show(stay, 3), *cells))
     head = ("city", "guess", "clean data", "staying", "no leak", "of clean", "5% leak", "of clean")
+    return table(head, rows)
+
+
+def everyone() -> str:
+    """The default against every adversary, before a victim that ignores users and before one that knows them."""
+    columns = [(study("frontier", data=data), victim) for data in CITIES for victim in ("transformer", "counting")]
+    rows = []
+    for key in ("clean", LEAK_ONLY, LEAK_STAY, *study("frontier").study.adversaries, LEAK_MIXED):
+        predicts = key in ADVERSARIES and ADVERSARIES[key].predicts
+        cells = [show(None if predicts and victim == "transformer" else r.of(victim).value(DEFAULT, key), 3)
+                 for r, victim in columns]  # fmt: skip
+        holds = "" if key == "clean" else "5% leak" if uses_leak(key) else "no leak"
+        rows.append((ADVERSARIES[key].label if key in ADVERSARIES else key, holds, *cells))
+    head = ["adversary", "holds", *(f"{labels.data(r)}, {'knows' if VICTIMS[v].knows_users else 'ignores'} users"
+                                    for r, v in columns)]  # fmt: skip
     return table(head, rows)
 
 
@@ -314,6 +363,7 @@ BLOCKS: dict[str, Block] = {
     "given-away": given_away,
     "limits": limits,
     "distances": distances,
+    "everyone": everyone,
     "aware": aware,
     "blind": blind,
     "adversaries": adversaries,

@@ -93,9 +93,9 @@ class Results:
     @property
     def methods(self) -> list[str]:
         """The methods of the plan: variants behind their method, the control last."""
-        names = [v.text for v in self.study.methods if v.text != RANDOM]
-        families = list(dict.fromkeys(name.split()[0] for name in names))
-        return [*sorted(names, key=lambda name: families.index(name.split()[0])), RANDOM]
+        names = [v.text for v in self.study.methods]
+        families = [*dict.fromkeys(name.split()[0] for name in names if name != RANDOM), RANDOM]
+        return sorted(names, key=lambda name: (name == RANDOM, families.index(name.split()[0])))
 
     @property
     def unmeasured(self) -> list[str]:

@@ -6,13 +6,29 @@ import pytest
 from findings import prose
 
 from docs.blocks.common import RESULTS, known, mean, study
-from docs.blocks.frontier import DEFAULT, MOST, OLD, TRUE, at_most, given, gives_away, goals, near, nearest, percent
+from docs.blocks.frontier import (
+    DEFAULT,
+    MOST,
+    OLD,
+    TRUE,
+    at_most,
+    far_moves_without_users,
+    given,
+    gives_away,
+    goals,
+    ignore_users,
+    near,
+    nearest,
+    percent,
+    strongest,
+)
 from docs.rerun_facts import threshold_for
+from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.audits.measures.gaps import SIGNIFICANCE
 from ghostpoi.study import labels
 from ghostpoi.study.labels import show
-from ghostpoi.study.results import GOWALLA, NO_LEAK, NYC, WORST_CASE
+from ghostpoi.study.results import GOWALLA, LEAK, NO_LEAK, NYC, WORST_CASE
 
 PAGE = prose("results/frontier.md")
 R = study("frontier")
@@ -33,7 +49,7 @@ def test_what_the_default_gives_away() -> None:
 
 
 def test_the_default_misses_one_limit_by_less_than_a_right_guess() -> None:
-    assert [met for *_, met in goals()] == [False, True, True, True, True]
+    assert [met for *_, met in goals()] == [False, True, True, True, True, True]
     over = max(one.gap.difference["mean"] for one in given() if (one.data, one.leak) == (NYC, NO_LEAK)) - MOST[NO_LEAK]
     steps = known(near(R, "clean", "stay", "steps"))["mean"]
     assert 0 < over * steps < 1
@@ -46,6 +62,24 @@ def test_not_above_the_limits_is_shown_where_the_page_says_so() -> None:
     shown = [at_most(one.gap, one.limit, SIGNIFICANCE / len(given())) for one in given()]
     assert shown == [False] * 2 + [True] * 6  # all but NYC without a leak
     assert f"for the {len(given())} rows" in PAGE
+
+
+def test_every_adversary_on_the_default() -> None:
+    everybody = {
+        name for name, a in ADVERSARIES.items() if not (a.many_releases or a.needs_columns or a.needs_pseudonyms)
+    }
+    assert set(R.study.adversaries) == everybody
+    assert known(strongest(R, DEFAULT, NO_LEAK))[1].adversary == "posterior-no-leak"
+    assert (
+        known(R.value(DEFAULT, "posterior-learned-no-leak"))["std"] == 0
+    )  # no seed matters: the Transformer has no weight
+    blind, among = ignore_users(R)
+    for leak, told in ((NO_LEAK, "stay below staying ({})"), (LEAK, "with one below leak-stay ({})")):
+        control = known(blind.control(leak)).accuracy["mean"]
+        assert known(blind.worst(DEFAULT, leak, among)).accuracy["mean"] < control
+        assert told.format(show(control, 3)) in PAGE
+    best, clean = far_moves_without_users()
+    assert best.accuracy["mean"] <= clean["mean"] / 2
 
 
 def test_no_row_is_below_what_needs_no_release() -> None:

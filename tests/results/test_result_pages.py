@@ -12,7 +12,8 @@ from docs.blocks.common import DOCS, MARKED, filled, mains, study
 from ghostpoi.cli import app
 from ghostpoi.study.results import GOWALLA, NYC, Results
 
-NOT_MEASURED = {"frontier": {"random"}}  # left for a sitting with a GPU
+# The page says that the others, A2 to A20, A23 and A26, have not faced the default on this city.
+FACED = {"none", "posterior", "posterior-no-leak", "posterior-informed", "posterior-informed-no-leak"}
 RESULT_PAGES = ("results/frontier.md", "results/reproduction.md")
 
 
@@ -63,6 +64,8 @@ def test_commands_in_the_text_exist() -> None:
     ids=lambda r: f"{r.study.name}-{r.protocol}-{r.data}",
 )
 def test_no_cell_of_the_plan_is_missing(results: Results) -> None:
-    for method, leak in product(set(results.methods) - NOT_MEASURED.get(results.study.name, set()), results.study.leak):
-        for key in (*results.attackers(method), "leak-mixed", "leak-only", "clean", "flows"):
+    some = results.study.name == "frontier" and results.data == GOWALLA
+    for method, leak in product(results.methods, results.study.leak):
+        attackers = [a for a in results.attackers(method) if not some or a in FACED]
+        for key in (*attackers, "leak-mixed", "leak-only", "clean", "flows"):
             assert results.series(method, key, leak), (method, key, leak)
