@@ -71,10 +71,11 @@ These come with ghostpoi. Other packages can [add their own](../how-to/plug-in.m
 
 PYTHON = """# Python
 
-Each step of the command line is a function. Keywords have the names of its [options](commands.md). `source` is a path,
-or a polars or pandas DataFrame. `set` takes a mapping such as `{"method.size": 16}`. Bad input raises `InputError`;
-warnings are `UserWarning`s. `help(ghostpoi.Release)` and the like describe the results. In the examples, `release` is
-`protect("checkins.csv", output="release")`. `**reading` stands for
+Each step of the command line is a function. Keywords have the names of its [options](commands.md). `source` is a
+path, or a data frame of polars, pandas, geopandas, pyarrow, DuckDB, Dask or scikit-mobility. `set` takes a mapping
+such as `{"method.size": 16}`. Bad input raises `InputError`; warnings are `UserWarning`s. `help(ghostpoi.Release)`
+and the like describe the results. In the examples, `release` is `protect("checkins.csv", output="release")`.
+`**reading` stands for
 """
 STEPS = {
     "inspect": "Inspection", "choose": "Choice", "protect": "Release", "verify": "Verification", "audit": "Audit",

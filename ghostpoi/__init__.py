@@ -1,7 +1,7 @@
 """Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.
 
 import ghostpoi
-release = ghostpoi.protect("checkins.csv", output="release")  # or a polars or pandas DataFrame
+release = ghostpoi.protect("checkins.csv", output="release")  # or a data frame
 """
 
 import os

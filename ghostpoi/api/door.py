@@ -28,7 +28,11 @@ def _is(*kinds: type) -> Callable[[Any], bool]:
 
 
 def _is_frame(value: Any) -> bool:
-    return any(hasattr(value, name) for name in ("iloc", "write_csv")) and hasattr(value, "columns")
+    if _is_path(value) or isinstance(value, Mapping | list | tuple):
+        return False
+    from ghostpoi.formats.frames import known  # slow to import
+
+    return known(value) is not None
 
 
 def _is_release(value: Any) -> bool:
@@ -52,7 +56,7 @@ class Kind(NamedTuple):
 
 
 PATH = "a path"
-FRAME = "a polars or pandas DataFrame"
+FRAME = "a data frame"
 TEXT = Kind(_is_text, "text", "a list of texts", str)
 KINDS = {
     "text": TEXT,

@@ -11,8 +11,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.options import option
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
+    from narwhals.typing import IntoFrame
 
     from ghostpoi import formats
     from ghostpoi.formats.query import Query
@@ -26,7 +25,7 @@ FRAMES = {TABLE: "table", VENUES: "venues"}  # how a call that is shown names th
 SECTION, REGION = "regions.", "region"  # of settings, of --map
 PathLike: TypeAlias = str | os.PathLike[str]
 if TYPE_CHECKING:
-    Source: TypeAlias = PathLike | polars.DataFrame | pandas.DataFrame
+    Source: TypeAlias = PathLike | IntoFrame
 else:
     Source = Any
 
@@ -62,8 +61,9 @@ def source_of(source: Any, options: Mapping[str, Any], name: str = TABLE) -> for
     if "venues" in given:
         venues = given["venues"]
         if not isinstance(venues, str | os.PathLike):
-            text: str = venues.write_csv() if hasattr(venues, "write_csv") else venues.to_csv(index=False)
-            venues, beside = VENUES_FILE, {VENUES_FILE: text.encode()}
+            from ghostpoi.formats.frames import as_csv  # slow to import
+
+            venues, beside = VENUES_FILE, {VENUES_FILE: as_csv(venues)}
         given["venues"] = str(venues)
     is_path = isinstance(source, str | os.PathLike)
     if query := _query(str(source) if is_path else "", {name: given.pop(name, "") for name in IN_DATABASES}):

@@ -270,7 +270,11 @@ class ParquetRows(Rows):
             raise InputError(
                 f"{self.path}: the types of its columns differ from those of {other}; store the same types"
             ) from None
-        return ParquetRows.of(table, self.path)
+        return replace(self, held=dict(zip(self.columns, table.columns, strict=True)))
+
+    def grouped(self) -> pa.Table:
+        """Return the table with dictionaries that list its values alone."""
+        return _group(self.table, self.schema)
 
     def to_frame(self, mapping: dict[str, str]) -> Any:
         return pl.from_arrow(self.table)

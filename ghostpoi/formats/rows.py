@@ -168,10 +168,6 @@ class Rows(ABC):
         names = tuple(f"part-{number:05}{ending}" for number in range(count))
         return self.in_parts(names, np.arange(rows) * count // max(1, rows), (max(self.tails),) * count)
 
-    def with_fields(self, columns: list[str], changed: "Rows") -> "Rows":
-        """Return `changed`, which differs from these rows in these columns alone, as rows of this kind."""
-        return changed
-
     def joined(self, parts: Sequence["Rows"], other: str) -> "Rows":
         """Return the rows of all parts as rows of this kind. `other`: what the types of a part differ from."""
         raise TypeError(f"rows of {type(self).__name__} cannot be joined")

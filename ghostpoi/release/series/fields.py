@@ -64,8 +64,7 @@ def with_fields(rows: Rows, columns: list[str], stored: Rows, place: Longs, draw
     both = rows.joined([rows, stored], NAME)
     donor = np.arange(count + len(stored))
     donor[:count][drawn] = count + place[drawn]
-    found = both.copy_fields(columns, donor).take(np.arange(count))
-    return rows.with_fields(columns, found)
+    return both.copy_fields(columns, donor).take(np.arange(count))
 
 
 VENUES, FIELDS = "series-venues.npz", "series-fields"  # the venues of a series, and a row of each

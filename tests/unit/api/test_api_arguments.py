@@ -57,7 +57,7 @@ def test_ranges_are_those_of_the_commands(step: str) -> None:
         ("protect", "seed", 1.5, "takes a whole number, not float"),
         ("protect", "seed", True, "takes a whole number, not bool"),
         ("protect", "force", "no", "takes True or False, not str"),
-        ("inspect", "venues", 5, "takes a path or a polars or pandas DataFrame, not int"),
+        ("inspect", "venues", 5, "takes a path or a data frame, not int"),
         ("inspect", "cluster_points", 100, 'takes text, e.g. "100m", not int'),
         ("inspect", "timezone", ZoneInfo("Europe/Berlin"), 'takes text, e.g. "America/New_York", not ZoneInfo'),
     ],
