@@ -40,6 +40,7 @@ class ReadingOptions(TypedDict, total=False):
     missing: str  # rows that lack a value: "refuse" (the default), "drop" or "keep"
     venues: Source  # a table that gives the position and category of each venue id
     cluster_points: str  # make venues of raw points: clusters of stays within this distance, e.g. "100m"
+    normalise: Sequence[str]  # columns to write in one form, also as one text with commas
     order: str  # "time": rows in the order of time, then user id
     table: str  # of a database
     query: str  # of a database, in place of a table
@@ -55,9 +56,8 @@ def source_of(source: Any, options: Mapping[str, Any], name: str = TABLE) -> for
 
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     limit, beside = limit_of(given.pop("max_size", None)), {}
-    if "columns" in given:
-        columns = given["columns"]
-        given["columns"] = columns if isinstance(columns, str) else ",".join(columns)
+    for key in {"columns", "normalise"} & given.keys():
+        given[key] = given[key] if isinstance(given[key], str) else ",".join(given[key])
     if "venues" in given:
         venues = given["venues"]
         if not isinstance(venues, str | os.PathLike):

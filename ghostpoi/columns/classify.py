@@ -11,9 +11,11 @@ A column of the venue that did not change would undo the substitution. The rules
 - A column that does not change and holds emails, phone numbers or other identifiers of people is refused.
 - Any other column is refused until the publisher removes it (--drop) or accepts the risk (--keep).
 - If user ids become pseudonyms, a kept column that identifies the user is refused too.
+
+How kept text is written, such as its padding, is tested like a column of its own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -46,7 +48,9 @@ from ghostpoi.data.checkins import DATE, GROUP, Checkins, Floats, Ints, Longs
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Columns
+from ghostpoi.formats.forms import form_of, plain
 from ghostpoi.formats.geometry import boxes
+from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import POINT
 from ghostpoi.formats.times import TIMEZONE
 from ghostpoi.options import option
@@ -100,10 +104,10 @@ def classify(
     tests = Tests(table, rows, mapping, pseudonym, category=category)
     if order:
         check_order(tests, path)
-    check_times(tests, path)
     kind = {name: tests.kind(name) for name in tests.extra if name not in drop}
     change = [c for c in rows.columns if c in tests.fields]
     change += [name for name in kind if kind[name] == "change" and name not in keep]
+    check_forms(tests, path, [*change, *keep, *drop])
     if pseudonym is None:
         check_user_ids(rows, mapping, path, keep)
     of_user = [name for name in kind if name not in change or tests.is_constant(name, table.user)]
@@ -135,19 +139,16 @@ def check_order(tests: "Tests", path: Path | str) -> None:
         )
 
 
-def check_times(tests: "Tests", path: Path | str) -> None:
-    """Refuse times whose notation reveals clean venues or users."""
-    column = tests.mapping["time"]
-    if offsets := tests.offsets_finding():
-        raise InputError(
-            f"{path}: the offsets from UTC, the zones or the fractions of a second in the column {column!r} vary, and "
-            f"their value {offsets}, so they could reveal clean venues; write all times in UTC and whole seconds"
-        )
-    if written := tests.time_finding():
-        raise InputError(
-            f"{path}: how the times in the column {column!r} are written (offsets from UTC, fractions of a "
-            f"second, spelling) {written}; write all times in UTC and whole seconds, in one form"
-        )
+def check_forms(tests: "Tests", path: Path | str, other: Collection[str]) -> None:
+    """Refuse text that is written in a way that reveals clean venues or users, but for that of `other` columns."""
+    if not (found := tests.form_findings(other)):
+        return
+    listed = " and ".join(f"{what} {one}" for what, one in found.values())
+    times = "; write times in UTC and whole seconds" if {*tests.times} & found.keys() else ""
+    raise InputError(
+        f"{path}: {listed}, so it could reveal clean venues or users; write it in one form with "
+        f"{option('normalise', ','.join(found), shown=quote)}{times}"
+    )
 
 
 def order_finding(table: Checkins, rows: Columns, mapping: dict[str, str]) -> str | None:
@@ -167,7 +168,7 @@ def telling(
     sample = tests.sample(change)
     found = {name: tests.finding(name, sample) for name in tests.extra if name not in change}
     found |= tests.together([name for name, one in found.items() if one is None])
-    found[mapping["time"]] = tests.offsets_finding() or tests.time_finding()
+    found |= {name: one for name, (_, one) in tests.form_findings(change).items() if not found.get(name)}
     return {name: one for name, one in found.items() if one is not None and one.share > 0}
 
 
@@ -257,20 +258,49 @@ class Tests:
         """Return what a kept column reveals about a few users, if they are too few to refuse the column."""
         return self.users.rare_values(self.rows.get_column(name)) if self.users and self.kind(name) != "time" else None
 
-    def time_finding(self) -> Finding | None:
-        """Return what the notation of the times reveals about users."""
-        users = self.users
-        if users is None:
+    def form_findings(self, other: Collection[str]) -> dict[str, tuple[str, Finding]]:
+        """Return, by column, what is written in a way that reveals venues or users, and how; not of `other` columns."""
+        found = {}
+        raw = self.rows.raw if isinstance(self.rows, Rows) else self.rows.get_column
+        for name in (c for c in self.rows.columns if c not in other and c not in self.fields):
+            if one := self._of_form(name, raw(name)):
+                what = (
+                    "the notation (offset, fraction of a second, spelling, padding)"
+                    if name in self.times
+                    else "the form"
+                )
+                found[name] = (f"{what} of the values in the column {name!r}", one)
+        ends = self.rows.line_ends if isinstance(self.rows, Rows) else None
+        if not found and ends is not None and (one := self._of_codes([value_codes(ends)])):
+            found[self.mapping["user"]] = ("how lines end (CRLF or LF)", one)
+        return found
+
+    def _of_form(self, name: str, raw: pl.Series) -> Finding | None:
+        if name in self.times:
+            return self._of_codes(time_numberings(raw))
+        if raw.dtype not in (pl.String, pl.Categorical, pl.Enum):
             return None
-        raw = (self.rows.get_column(name) for name in self.times)
-        return next(filter(None, (users.agreement(time_numberings(one)) for one in raw)), None)
+        code = value_codes(form_of(raw))
+        if name == self.mapping["user"] and code.max():  # 1 and 1.0 are one person
+            person = value_codes(plain(raw.cast(pl.String).str.strip_chars('"')))
+            table = replace(self.table, user=person.astype(np.int32), user_ids=np.arange(person.max() + 1).astype(str))
+            return Tests(table, self.rows, self.mapping, None, self.most_rows)._of_codes([code])
+        return self._of_codes([code])
+
+    def _of_codes(self, numberings: Iterable[Longs]) -> Finding | None:
+        varying = [code for code in numberings if code.max()]
+        of_users = None if self.users is None else self.users.agreement(varying)
+        kinds = (("user" if constant_within(code, self.table.user) else "varying", pl.Series(code)) for code in varying)
+        return of_users or next(filter(None, (self._dependence(kind, column) for kind, column in kinds)), None)
 
     def _of_venues(self, kind: str, column: pl.Series, sample: Sample) -> Finding | None:
         if kind in ("constant", "rows"):
             return None
         if kind == "time":
             offsets = harmless.time_offsets(column, self.table.time)
-            return None if offsets is None else self._of_offsets(offsets) or self._as_written(column)
+            return (
+                None if offsets is None else self._of_codes([value_codes(pl.Series(offsets)), *time_numberings(column)])
+            )
         if kind == "user":  # rows of a user are no evidence of their own
             sample = replace(sample, among=np.unique(self.table.user, return_index=True)[1])
         found = trace(column, sample) or self._dependence(kind, column)
@@ -321,18 +351,6 @@ class Tests:
         hidden = {self.mapping[f] for f in ("category", GROUP) if f in self.mapping} & {*self.rows.columns}
         hidden |= {name for name in self.extra if self.kind(name) == "change"}
         return order_reveals(self.related, {name: self.rows.get_column(name) for name in sorted(hidden)})
-
-    def offsets_finding(self) -> Finding | None:
-        """Return what the offsets, zones and fractions of a second in the times of the file reveal."""
-        return self._as_written(self.rows.get_column(self.mapping["time"]))
-
-    def _as_written(self, raw: pl.Series) -> Finding | None:
-        zones = value_codes(raw.str.extract(harmless.ZONE).fill_null("")) if raw.dtype == pl.String else None
-        return self._of_offsets(zones) or self._of_offsets(harmless.below_second(raw))
-
-    def _of_offsets(self, offset: Longs | None) -> Finding | None:
-        varies = offset is not None and bool((offset != offset[0]).any())
-        return self._dependence("varying", pl.Series(offset)) if varies else None
 
     def _dependence(self, kind: str, column: pl.Series) -> Finding | None:
         if kind == "user":

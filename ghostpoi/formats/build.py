@@ -15,7 +15,7 @@ from itertools import count, product
 import numpy as np
 import polars as pl
 
-from ghostpoi.data.checkins import Checkins, Floats, Longs, by_user_and_time
+from ghostpoi.data.checkins import DATE, Checkins, Floats, Longs, by_user_and_time
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.errors import InputError
 from ghostpoi.formats.base import CheckinFile, kind_of
@@ -29,9 +29,10 @@ from ghostpoi.formats.fields import (
     plain_name,
     to_checkins,
 )
+from ghostpoi.formats.forms import NUMBER
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import POINT, POSITIONS, Source
-from ghostpoi.formats.times import TIMEZONE, needs_zone, states_zones
+from ghostpoi.formats.times import TIMEZONE, needs_zone, parse_times, states_zones
 from ghostpoi.options import option
 from ghostpoi.plugins import installing
 
@@ -181,6 +182,14 @@ def to_file(
             plain, data, format, mapping, fields[order], lambda row: where(int(order[row])), lambda: rows().take(order)
         )
         return replace(file, source=source)
+    if names := source.reading.one_form:
+        plain = replace(source, reading=replace(source.reading, normalise=""))
+        written = in_one_form(plain, rows(), mapping, names)
+        values = {
+            field: written.values(plain, field, c) for field, c in own_columns(plain, mapping, written.columns).items()
+        }
+        file = to_file(plain, data, format, mapping, pl.DataFrame(values), where, lambda: written)
+        return replace(file, source=source)
     fields, reading = _with_venue_fields(source, fields, where), source.reading
     mapping, fields = _with_used_zones(source, mapping, fields)
     if reading.cluster_points:
@@ -285,3 +294,20 @@ def _moved(rows: Rows, mapping: dict[str, str], lat: Floats, lon: Floats, decima
         texts = [str(value).replace(".", decimal or ".") for value in values.tolist()]
         rows = rows.replace_ids(mapping[field], np.array(texts, object))
     return rows
+
+
+def in_one_form(source: Source, rows: Rows, mapping: dict[str, str], names: Sequence[str]) -> Rows:
+    """Return rows with the texts of these columns in one form: times with a date in UTC, to the second."""
+    if strange := [name for name in names if name not in rows.columns]:
+        listed = ", ".join(rows.columns)
+        raise InputError(f"{option('normalise', strange[0])}: {source} has no column {strange[0]!r}; it has {listed}")
+    rows, time, reading = rows.in_one_form(names), mapping["time"], source.reading
+    texts = rows.values(source, "time", time)
+    if time not in names or {DATE, TIMEZONE} & mapping.keys() or reading.time_format or texts.dtype != pl.String:
+        return rows
+    if texts.null_count():
+        return rows
+    clock = parse_times(texts, "", reading.timezone or "UTC")
+    moment = pl.from_epoch(clock, "s").dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+    keep = clock.is_null() | texts.str.contains(NUMBER).fill_null(True)
+    return rows.with_ids(time, texts.zip_with(keep, moment).to_numpy().astype(object))

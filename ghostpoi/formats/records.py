@@ -7,7 +7,7 @@ one per line; their properties are columns.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from ghostpoi.files import Repeated, without_repeats
 from ghostpoi.formats.base import CheckinFile, Format
 from ghostpoi.formats.build import file_of_rows
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.formats.forms import NUMBER, shortest
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import Source
 
@@ -43,6 +44,19 @@ class RecordRows(Rows):
             return raw
         distinct = raw.unique().drop_nulls()
         return raw.replace_strict(distinct, [_shown(text) for text in distinct], return_dtype=pl.String)
+
+    def raw(self, name: str) -> pl.Series:
+        column: pl.Series = self.held[name]
+        return column
+
+    def in_one_form(self, columns: Sequence[str]) -> Self:
+        """Write texts that hold numbers as numbers, too."""
+        new = {}
+        for name in columns:
+            distinct = self.held[name].unique().drop_nulls()
+            written = [_in_one_form(text) for text in distinct.to_list()]
+            new[name] = self.held[name].replace_strict(distinct, written, return_dtype=pl.String)
+        return replace(self, held={**self.held, **new})
 
     def largest_number(self, column: str) -> int | None:
         values = self.held[column].drop_nulls()
@@ -70,6 +84,13 @@ class RecordRows(Rows):
 def json_text(value: Any) -> str:
     """Return the one text by which a value is kept and written."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def _in_one_form(text: str) -> str:
+    if text.startswith('"'):
+        value = shortest(json.loads(text))
+        return value if re.match(NUMBER, value) else json_text(value)
+    return shortest(text)
 
 
 def _shown(text: str) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import Floats
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_folder, replacing
+from ghostpoi.formats.forms import plain
 from ghostpoi.formats.geometry import HEX, wkb_points
 
 Index = NDArray[np.int64]
@@ -79,6 +80,23 @@ class Rows(ABC):
     def get_column(self, name: str) -> pl.Series:
         """Return one column as polars can hold it, with equal values where the file has equal values."""
         return self.held[name]
+
+    def raw(self, name: str) -> pl.Series:
+        """Return one column as it is written, quotes and spaces included."""
+        return self.get_column(name)
+
+    @property
+    def line_ends(self) -> pl.Series | None:
+        """How each line of text ends, (N,), if not all end alike."""
+        return None
+
+    def in_one_form(self, columns: Sequence[str]) -> Self:
+        """Write the texts of these columns in one form, and end all lines alike."""
+        rows = self
+        for name in columns:
+            if (column := rows.get_column(name)).dtype in (pl.String, pl.Categorical, pl.Enum):
+                rows = rows.with_ids(name, plain(column.cast(pl.String)).to_numpy().astype(object))
+        return rows
 
     def values(self, source: Any, field: str, name: str) -> pl.Series:
         """Return the column of a field of check-ins: numbers, times or text. `source` is where the rows come from."""

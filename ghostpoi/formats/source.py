@@ -64,6 +64,7 @@ class Reading:
     timezone: str = ""  # the zone of times without an offset, if it is not UTC
     cluster_points: str = ""  # how far apart the points of one stay may be, e.g. 100m: venues come from clusters
     order: str = ""  # that of the rows, if it is not their own: time
+    normalise: str = ""  # columns to write in one form, separated by commas
     venues: str = ""  # the path of a table of venues; in a manifest, the name of the file next to the data
 
     def __post_init__(self) -> None:
@@ -103,6 +104,11 @@ class Reading:
     @property
     def column_names(self) -> tuple[str, ...] | None:
         return tuple(name.strip() for name in self.columns.split(",")) if self.columns else None
+
+    @property
+    def one_form(self) -> tuple[str, ...]:
+        """The columns to write in one form."""
+        return tuple(filter(None, (name.strip() for name in self.normalise.split(","))))
 
     @property
     def stated(self) -> dict[str, str]:

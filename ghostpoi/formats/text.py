@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.fields import refuse_duplicate_names
+from ghostpoi.formats.forms import plain
 from ghostpoi.formats.rows import Dialect, Rows, with_degrees
 from ghostpoi.formats.source import Source
 from ghostpoi.options import option
@@ -155,6 +156,22 @@ class TextRows(Rows):
     def returns(self) -> pl.Series | None:
         """Whether each line ends with a carriage return, (N,); None: no line does."""
         return self.held.get(RETURNS)
+
+    @property
+    def line_ends(self) -> pl.Series | None:
+        return self.returns
+
+    def in_one_form(self, columns: Sequence[str]) -> "TextRows":
+        """Quote the fields that need it. Lines end with a line feed."""
+        held, special = {**self.held}, rf"[\"\n{re.escape(self.dialect.delimiter)}{RETURN.decode()}]"
+        for name in columns:
+            text = plain(pl.DataFrame(held).select(value(pl.col(name), self.dialect.quoted)).to_series())
+            quoted = '"' + text.str.replace_all('"', '""', literal=True) + '"'
+            needs = text.str.contains(special) if self.dialect.quoted else pl.repeat(False, len(text), eager=True)
+            held[name] = quoted.zip_with(needs.fill_null(False), text)
+        held.pop(RETURNS, None)
+        tail = self.dialect.tail.replace(b"\r", b"")
+        return replace(self, held=held, dialect=replace(self.dialect, tail=tail))
 
     def values(self, source: Source, field: str, name: str) -> pl.Series:
         return pl.DataFrame(self.held).select(value(pl.col(name), self.dialect.quoted)).to_series()

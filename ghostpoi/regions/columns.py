@@ -12,7 +12,7 @@ from shlex import quote
 import numpy as np
 
 from ghostpoi.columns import VenueColumns
-from ghostpoi.columns.classify import Tests, check_order, check_times, constant_within
+from ghostpoi.columns.classify import Tests, check_forms, check_order, constant_within
 from ghostpoi.columns.dependence import agreement, of_rows, value_codes
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.errors import InputError
@@ -138,7 +138,7 @@ def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:
     if len(file.table) >= ORDERED:
         check_order(tests, file.path)
     if len(file.table) >= FEW_ROWS:
-        check_times(tests, file.path)
+        check_forms(tests, file.path, [*columns.change, *job.request.keep, *columns.drop])
 
 
 def _others(job: Job, tests: Tests, columns: TestedColumns) -> Iterator[tuple[str, str]]:

@@ -224,7 +224,7 @@ def read_piece(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Checki
 
 def raw_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Rows | None:
     """Read all fields of a piece; None if it is text without rows. Parquet, once validated, is not validated again."""
-    if is_parquet(piece.path) and not dataset.reading.order:
+    if is_parquet(piece.path) and not (dataset.reading.order or dataset.reading.normalise):
         from ghostpoi.formats.parquet import read_groups, read_rows
 
         source = dataset.at(piece.path)

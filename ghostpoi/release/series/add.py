@@ -232,7 +232,7 @@ class SeriesRelease:
 
 
 SECTIONS = ("method", "speed", "hide", "identity")
-READ_ALIKE = ("timezone", "time_format", "decimal", "columns")  # read otherwise, a row would count as new
+READ_ALIKE = ("timezone", "time_format", "decimal", "columns", "normalise")  # read otherwise, a row would count as new
 PARTS = {
     "form": "its format",
     "names": "its columns",

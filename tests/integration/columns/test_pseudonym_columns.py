@@ -136,8 +136,9 @@ def test_how_times_are_written_must_not_tell_the_user(how: str, tmp_path: Path) 
     words = ("protect", path, "-o", tmp_path / "r", *SETS, *MAP, "--dry-run")
     assert called(*words).returncode == 0
     said = sentence(called(*words, "--pseudonyms", "session"))
-    assert "how the times in the column 'timestamp' are written" in said
-    assert said.endswith("write all times in UTC and whole seconds, in one form")
+    assert "spelling, padding) of the values in the column 'timestamp' links the pseudonyms of a user" in said
+    assert said.endswith("in one form with --normalise timestamp; write times in UTC and whole seconds")
+    assert called(*words, "--pseudonyms", "session", "--normalise", "timestamp").returncode == 0
 
 
 def test_choose_refuses_what_protect_would_refuse(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_offsets_of_times_that_depend_on_the_venue_are_refused(tmp_path: Path) -
     frame.with_columns(timestamp=pl.when(west).then(iso[1]).otherwise(iso[0])).write_csv(tmp_path / "x.csv")
     text = sentence(called("protect", tmp_path / "x.csv", "-o", tmp_path / "r", *MAP, *SETS))
     assert text.startswith(
-        f"{tmp_path / 'x.csv'}: the offsets from UTC, the zones or the fractions of a second in the column "
-        "'timestamp' vary, and "
+        f"{tmp_path / 'x.csv'}: the notation (offset, fraction of a second, spelling, padding) of the values in the "
+        "column 'timestamp' predicts "
     )
-    assert text.endswith("so they could reveal clean venues; write all times in UTC and whole seconds")
+    assert text.endswith("in one form with --normalise timestamp; write times in UTC and whole seconds")
