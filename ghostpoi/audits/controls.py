@@ -73,13 +73,16 @@ def parse_adversaries(text: str | None, everybody: bool = False) -> tuple[str, .
     """Read adversaries from the command line. The default is all that train no model; `none` always runs."""
     if text is None:
         return default_adversaries(everybody)
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    known = default_adversaries(everybody=True, columns=True, pseudonyms=True)
+    every = default_adversaries(everybody=True, columns=True, pseudonyms=True)
+    return in_order({"none", *known_names(text, "adversaries", "adversary", every)})
+
+
+def known_names(text: str, flag: str, what: str, known: Iterable[str]) -> list[str]:
+    """Read names that commas separate, each once; refuse an unknown one."""
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if unknown := [name for name in names if name not in known]:
-        raise InputError(
-            f"{option('adversaries', unknown[0])}: there is no such adversary; choose from {', '.join(known)}"
-        )
-    return in_order({"none", *names})
+        raise InputError(f"{option(flag, unknown[0])}: there is no such {what}; choose from {', '.join(known)}")
+    return names
 
 
 def uses_leak(adversary: str) -> bool:

@@ -190,13 +190,8 @@ class Division:
 
     @staticmethod
     def crowds(whole: WholeTable, venues: Venues) -> "Division":
-        """Return the crowds of a table; a venue that it lacks is in the crowd of the nearest one."""
-        cell = number_of_set(replace(whole.venue_sets, weight=None)).astype(np.int64)
-        known, count = len(cell), len(venues.lat)
-        if count > known:
-            tree = scipy.spatial.cKDTree(unit_sphere(venues.lat[1:known], venues.lon[1:known]))
-            nearest = tree.query(unit_sphere(venues.lat[known:], venues.lon[known:]))[1]
-            cell = np.append(cell, cell[1 + nearest])
+        """Return the crowds of a table, whose venues are the first of all."""
+        cell, count = _crowds(whole, venues, np.arange(len(whole.table.venue_ids))), len(venues.lat)
         members = np.bincount(cell[1:], minlength=count)
         lat, lon = (
             np.bincount(cell[1:], axis[1:], count) / np.maximum(members, 1) for axis in (venues.lat, venues.lon)
@@ -216,6 +211,20 @@ class Division:
         width = int(x.max()) + 2
         around = tuple(int(dy * width + dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
         return Division(np.append(0, y * width + x), around, 2 * km)
+
+
+def _crowds(whole: WholeTable, venues: Venues, number: Longs) -> Longs:
+    """Return the crowd of each venue, (V+1,); one that the table lacks is in that of the nearest.
+
+    `number` (T+1,) is that of the table's venues among all.
+    """
+    cell, known = np.zeros(len(venues.lat), np.int64), number[1:]
+    cell[known] = number_of_set(replace(whole.venue_sets, weight=None))[1:]
+    lacking = np.setdiff1d(np.arange(1, len(cell)), known)
+    if len(lacking):
+        tree = scipy.spatial.cKDTree(unit_sphere(venues.lat[known], venues.lon[known]))
+        cell[lacking] = cell[known[tree.query(unit_sphere(venues.lat[lacking], venues.lon[lacking]))[1]]]
+    return cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,12 +311,10 @@ class Scene:
         self, side: str, chosen: PersonSettings, before: Mapping[tuple[str, ...], Floats]
     ) -> Iterator[tuple[tuple[str, ...], Floats]]:
         """Yield the tallies of a side and of its control."""
-        controls = (False, True) if side == CLEAN or self.control else (False,)
         ours, theirs = (self.visits(one, False)[0] for one in SIDES)
         alike = (np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in ("unit", "time", "cell"))
         same = side == CLEAN and all(alike)
-        for control in controls:
-            end = CONTROLS[side] if control else side
+        for control, end in self._ends(side):
             shown, known, division = self.visits(side, control)
             drawn = measure.draws(known.person, MOST_PEOPLE, DRAWS, measure.MOST_KNOWN, self._generator("draws"))
             for place, around in (("", ()), ("_place", division.around)):
@@ -327,6 +334,10 @@ class Scene:
         yield from self._gaps(side)
         yield from self.linkage(side)
 
+    def _ends(self, side: str) -> list[tuple[bool, str]]:
+        """The side and, if there is one, its control, with the names of their figures."""
+        return [(False, side), (True, CONTROLS[side])] if side == CLEAN or self.control else [(False, side)]
+
     def _generator(self, stage: str) -> np.random.Generator:
         return Seed(0).generator("persons", stage)
 
@@ -335,11 +346,11 @@ class Scene:
         visits = visits if side == CLEAN else replace(visits, time=self.shown_time)
         for name in ("second", "hour"):
             seconds, out = measure.RESOLUTIONS[name], self.held[visits.person]
-            for control in (False, True) if self.control or side == CLEAN else (False,):
+            for control, end in self._ends(side):
                 shown = ~out if control else np.ones(len(out), bool)
                 counted = out if control else shown
                 found = measure.gaps(visits, shown, seconds, measure.MOST_KNOWN - 1, self.people)
-                some, end = np.bincount(visits.person, counted, self.people) > 0, CONTROLS[side] if control else side
+                some = np.bincount(visits.person, counted, self.people) > 0
                 for k, one in enumerate(found):
                     yield ("unicity", f"gaps_{name}", str(k + 1), end), one * some[:, None]
 
@@ -360,9 +371,8 @@ class Scene:
     ) -> Iterator[tuple[tuple[str, ...], Floats]]:
         """Yield the tallies of homes that are found; `twin`: who stands in for each person who is held out."""
         named = np.append(False, chosen.marks("home", self.called))[self.venues.category + 1]
-        true, often = self._true_homes(named)
-        eligible = named if named.any() else np.append(False, np.ones(len(named) - 1, bool))
-        at_home = shown if named.any() else shown.take(measure.night(shown.time))
+        true, often = measure.most_frequent(*_at_home(self.visits(CLEAN, False)[0], named), self.people)
+        at_home, eligible = _at_home(shown, named)
         guesses = {"frequent": measure.most_frequent(at_home, eligible, self.people)[0]}
         if self.in_crowds and not end.startswith(CLEAN):
             guesses["counts"] = measure.by_counts(at_home, eligible, division.cell, self.people)
@@ -374,13 +384,6 @@ class Scene:
             )
             for name, right in (("exact", guess == true[who]), ("within_1km", (guess > 0) & (km <= NEAR_KM))):
                 yield ("home", attack, name, end), measure.tally(who, right, self.people)
-
-    def _true_homes(self, named: Bools) -> tuple[Longs, Longs]:
-        clean = self.visits(CLEAN, False)[0]
-        if named.any():
-            return measure.most_frequent(clean, named, self.people)
-        anywhere = np.append(False, np.ones(len(named) - 1, bool))
-        return measure.most_frequent(clean.take(measure.night(clean.time)), anywhere, self.people)
 
     def _sensitive(
         self, end: str, shown: Visits, chosen: PersonSettings, twin: Longs | None
@@ -400,6 +403,13 @@ class Scene:
             yield ("sensitive", topic, end), measure.tally(some, truth[some], self.people)
             if end == RELEASE:
                 yield ("sensitive", topic, ANYBODY), measure.tally(np.arange(self.people), truth, self.people)
+
+
+def _at_home(visits: Visits, named: Bools) -> tuple[Visits, Bools]:
+    """Return the visits among which homes are looked for, and the venues: at night anywhere if no category is named."""
+    if named.any():
+        return visits, named
+    return visits.take(measure.night(visits.time)), np.arange(len(named)) > 0
 
 
 def _without_weeks(time: Longs, settings: Publication | None) -> Longs:
@@ -433,14 +443,7 @@ def _protected_again(
     shown[~out] = back[again.drawn(whole, settings)]
     if crowds is not None or not isinstance(settings.method, CrowdDraw):
         return shown, division
-    # Crowds of the others, in the numbers of the whole file; a venue that only the held-out visit joins the nearest.
-    cell = np.zeros(len(venues.lat), np.int64)
-    cell[back[1:]] = number_of_set(replace(whole.venue_sets, weight=None))[1:]
-    lacking = np.setdiff1d(np.arange(1, len(cell)), back[1:])
-    if len(lacking):
-        tree = scipy.spatial.cKDTree(unit_sphere(venues.lat[back[1:]], venues.lon[back[1:]]))
-        cell[lacking] = cell[back[1:]][tree.query(unit_sphere(venues.lat[lacking], venues.lon[lacking]))[1]]
-    return shown, replace(division, cell=cell)
+    return shown, replace(division, cell=_crowds(whole, venues, back))
 
 
 def _without_unused(table: Checkins) -> tuple[Checkins, Longs]:

@@ -21,6 +21,7 @@ from ghostpoi.audits.controls import (
     RANDOM,
     RANDOM_MATCHED,
     default_adversaries,
+    known_names,
 )
 from ghostpoi.audits.grid import Contest, contests_between, effort_of
 from ghostpoi.audits.match import publisher_of
@@ -167,9 +168,7 @@ def parse_victims(text: str | None, everybody: bool = False) -> tuple[str, ...]:
     """Read victims from the command line. The default is those that train in seconds, for everybody the paper's too."""
     if text is None:
         return (*DEFAULT_VICTIMS, *([TRANSFORMER] if everybody else []))
-    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if unknown := [name for name in names if name not in VICTIMS]:
-        raise InputError(f"{option('victim', unknown[0])}: there is no such victim; choose from {', '.join(VICTIMS)}")
+    names = known_names(text, "victim", "victim", VICTIMS)
     if not names:
         raise InputError(f"{option('victim', text)} names no victim; choose from {', '.join(VICTIMS)}")
     return tuple(names)

@@ -261,9 +261,8 @@ def linkage(visits: Visits, halves: Halves, people: int) -> tuple[dict[str, Floa
     right, stranger = score == person, halves.strangers[person]
     member = ~stranger
     release = {"sessions": tally(person[member], right[member], people)}
-    control = {"sessions": tally(person[member], np.zeros(member.sum(), bool), people)}
     most = np.bincount(visits.person[~halves.later & ~halves.strangers[visits.person]], minlength=people).argmax()
-    control["sessions"] = tally(person[member], person[member] == most, people)
+    control = {"sessions": tally(person[member], person[member] == most, people)}
     order = np.argsort(-sure[member], kind="stable")
     hits = np.cumsum(right[member][order])
     for recall in RECALL:
