@@ -13,6 +13,8 @@ EXPORTS: Registry[Export] = Registry(
         "flashback": "trajectories:Flashback",
         "skmob": "tables:ScikitMobility",
         "hf": "tables:HuggingFace",
+        "geojson": "tables:GeoJson",
+        "gpkg": "tables:GeoPackage",
     },
 )
 

@@ -1,8 +1,14 @@
-"""Plain tables: CSV for scikit-mobility (scikit-mobility.github.io), Parquet for datasets (huggingface.co/docs)."""
+"""Tables: CSV for scikit-mobility (scikit-mobility.github.io), Parquet for datasets (huggingface.co/docs), and maps."""
 
 import json
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ghostpoi.exports.base import ExportData, ExportVenues, Visits, csv_text, iso, session_of, usage_of
+
+if TYPE_CHECKING:  # slow to import
+    import pyarrow as pa
 
 SKMOB_COLUMNS = ("uid", "datetime", "lat", "lng", "location_id", "category")
 
@@ -62,9 +68,8 @@ def _card(data: ExportData) -> str:
     return f"---\n{''.join(lines)}---\n\n"
 
 
-def _parquet(visits: Visits, venues: ExportVenues, session: list[int] | None = None) -> bytes:
+def _table(visits: Visits, venues: ExportVenues, session: list[int] | None = None) -> "pa.Table":
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     at = visits.venue.tolist()
     columns = {
@@ -77,6 +82,73 @@ def _parquet(visits: Visits, venues: ExportVenues, session: list[int] | None = N
     }
     if session is not None:
         columns["session"] = pa.array(session, pa.int32())
-    out = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns), out)
-    return out.getvalue().to_pybytes()
+    return pa.table(columns)
+
+
+def _parquet(visits: Visits, venues: ExportVenues, session: list[int] | None = None) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(_table(visits, venues, session), out := pa.BufferOutputStream())
+    written: bytes = out.getvalue().to_pybytes()
+    return written
+
+
+class GeoJson:
+    """A collection of points of all rows; with clean data, also one per part."""
+
+    summary = "GeoJSON: NAME.geojson, a point per row; with --private, a file of sessions per part"
+
+    def files(self, data: ExportData) -> dict[str, str]:
+        found = {f"{data.name}.geojson": _features(_table(data.released, data.venues))}
+        for part, visits in data.parts.items():
+            found[f"{data.name}.{part}.geojson"] = _features(_table(visits, data.venues, session_of(visits)))
+        return found
+
+    def usage(self, data: ExportData) -> str:
+        return usage_of("geojson", data)
+
+
+def _features(table: "pa.Table") -> str:
+    features = []
+    for row in table.to_pylist():
+        point = {"type": "Point", "coordinates": [row.pop("longitude"), row.pop("latitude")]}
+        said = row | {"time": f"{row['time']:%Y-%m-%dT%H:%M:%SZ}"}
+        features.append(json.dumps({"type": "Feature", "geometry": point, "properties": said}, ensure_ascii=False))
+    return '{"type": "FeatureCollection", "features": [\n' + ",\n".join(features) + "\n]}\n"
+
+
+class GeoPackage:
+    """A layer of all rows and one of venues; with clean data, also one per part."""
+
+    summary = "GeoPackage: NAME.gpkg with layers of check-ins and venues, for QGIS; with --private, a layer per part"
+
+    def files(self, data: ExportData) -> dict[str, bytes]:
+        import pyarrow as pa
+
+        from ghostpoi.formats.geopackage import written
+
+        venues = data.venues
+        count = np.bincount(data.released.venue, minlength=len(venues.id))
+        shown = np.flatnonzero(count)
+        own = pa.table({
+            "venue_id": [venues.id[v] for v in shown], "category": [venues.category[v] for v in shown],
+            "checkins": count[shown], "latitude": venues.lat[shown], "longitude": venues.lon[shown],
+        })  # fmt: skip
+        layers = {"checkins": _table(data.released, venues), "venues": own}
+        layers |= {part: _table(visits, venues, session_of(visits)) for part, visits in data.parts.items()}
+        return {f"{data.name}.gpkg": written({name: (_with_points(table), "geom") for name, table in layers.items()})}
+
+    def usage(self, data: ExportData) -> str:
+        return usage_of("gpkg", data)
+
+
+def _with_points(table: "pa.Table") -> "pa.Table":
+    """Return a table with a column of points in place of degrees."""
+    import pyarrow as pa
+
+    from ghostpoi.formats.geometry import wkb_points
+
+    lon, lat = (table.column(name).to_numpy() for name in ("longitude", "latitude"))
+    points = pa.array(wkb_points(lon, lat), pa.binary())
+    return table.drop_columns(["latitude", "longitude"]).append_column("geom", points)

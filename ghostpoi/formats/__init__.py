@@ -26,6 +26,7 @@ FORMATS: Registry[Format] = Registry(
         "geojson": "records:GEOJSON",
         "json": "records:JSON",
         "excel": "excel:EXCEL",
+        "geopackage": "delimited:GEOPACKAGE",
     },
 )
 

@@ -22,6 +22,7 @@ SUFFIXES = {  # what a name promises
     "JSON": (".json", ".jsonl", ".ndjson", ".geojson", ".geojsonl"),
     "Parquet": (".parquet", ".pq"),
     "an Excel workbook": (".xlsx", ".xls"),
+    "a GeoPackage": (".gpkg",),
 }
 
 
@@ -35,6 +36,8 @@ class Kind:
 
 def kind_of(format: str, data: bytes) -> Kind:
     """Return the kind of a file by its format and its first bytes."""
+    if format == "geopackage":
+        return Kind("a GeoPackage", ".gpkg")
     if format == "excel":
         return Kind("an Excel workbook", ".xlsx")
     if data.startswith(PARQUET):

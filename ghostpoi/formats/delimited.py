@@ -1,4 +1,4 @@
-"""Formats of delimited text, and Parquet by its first bytes; tables of venues (--venues).
+"""Formats of delimited text, Parquet and GeoPackages by their first bytes; tables of venues (--venues).
 
 Tables of venues have the form of LibCity's .geo, RecBole's .item, GETNext's table of venues, or any delimited text like
 them.
@@ -17,6 +17,7 @@ from ghostpoi.formats.base import PARQUET, CheckinFile, Format
 from ghostpoi.formats.build import own_columns, to_file
 from ghostpoi.formats.compression import is_binary, load
 from ghostpoi.formats.fields import find_columns, find_venue_columns, names_column
+from ghostpoi.formats.query import is_geopackage
 from ghostpoi.formats.source import POINT, VENUE, Source, VenueTable
 from ghostpoi.formats.times import TIMEZONE
 from ghostpoi.options import option
@@ -85,6 +86,17 @@ def delimiter_of(source: Source, data: bytes, names: tuple[str, ...] | None = No
 
 
 TABLE = Format("delimited text with a header line (CSV, TSV, `;`, `|`), or Parquet", _is_table, _read_table)
+
+
+def _read_geopackage(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+    from ghostpoi.formats.geopackage import read_layer
+    from ghostpoi.formats.parquet import ParquetRows, to_checkin_file
+
+    table, schema = read_layer(source, data)
+    return to_checkin_file(source, ParquetRows.of(table, source.path, schema), data, mapping, "geopackage")
+
+
+GEOPACKAGE = Format("GeoPackage (.gpkg) with one layer of points; needs ghostpoi[geo]", is_geopackage, _read_geopackage)
 
 
 TSMC_COLUMNS = ("user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time")

@@ -105,6 +105,7 @@ def wkb_points(lon: Floats, lat: Floats) -> list[bytes]:
 
 
 GEO = b"geo"  # the key of GeoParquet's metadata
+LAYER = b"ghostpoi layer"  # the key of rows that are written as a GeoPackage with a layer of this name
 NATIVE = "native"  # in what is kept of them: the type that Parquet itself gives a column
 NAME, ABOUT = b"ARROW:extension:name", b"ARROW:extension:metadata"
 ENCODINGS = {"geoarrow.wkb": "WKB", "ogc.wkb": "WKB", "geoarrow.point": "point"}
@@ -118,7 +119,7 @@ def described(schema: "pa.Schema", place: str, native: Mapping[str, str]) -> "pa
 
     `native` names columns to which Parquet itself gives a type of geometry. Refuse another system than WGS 84.
     """
-    metadata = dict(schema.metadata or {})
+    metadata = {key: value for key, value in (schema.metadata or {}).items() if key != LAYER}
     try:
         stated = json.loads(metadata.pop(GEO, b"{}"))
         given = dict(stated.get("columns", {}))

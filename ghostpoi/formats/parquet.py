@@ -21,6 +21,8 @@ from ghostpoi.formats import geometry
 from ghostpoi.formats.base import PARQUET, CheckinFile
 from ghostpoi.formats.build import file_of_rows
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
+from ghostpoi.formats.geometry import LAYER
+from ghostpoi.formats.geopackage import one_layer
 from ghostpoi.formats.rows import Index, Rows
 from ghostpoi.formats.source import POINT, Source
 from ghostpoi.formats.times import EARLIEST, LATEST
@@ -112,6 +114,7 @@ def _expanded(column: pa.ChunkedArray) -> int:
     return sum(size or 0 for size in sizes)
 
 
+OURS = (geometry.GEO, LAYER)  # metadata that the rows are read by, which hold no clean data
 GROUP = 1 << 20  # rows of a row group, as pyarrow writes them
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 TYPE_KEYS = (b"PARQUET:field_id", b"ARROW:extension:name", b"ARROW:extension:metadata")  # belong to a column's type
@@ -127,14 +130,16 @@ LISTS = {
 }  # fmt: skip
 
 
-def to_checkin_file(source: Source, rows: "ParquetRows", data: bytes, given: dict[str, str]) -> CheckinFile:
+def to_checkin_file(
+    source: Source, rows: "ParquetRows", data: bytes, given: dict[str, str], format: str = "table"
+) -> CheckinFile:
     """Find the check-ins in the rows of a Parquet file."""
     refuse_duplicate_names(rows.columns, str(source))
     found = find_columns(source, rows.columns, given, point=next(iter(geometry.columns_of(rows.schema)), ""))
     if not len(rows):
         raise InputError(f"{source} has columns but no check-ins; give a file with at least one row of data")
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
-    return file_of_rows(source, rows, "table", found, data)
+    return file_of_rows(source, rows, format, found, data)
 
 
 def read_rows(source: Source, data: bytes) -> "ParquetRows":
@@ -167,6 +172,14 @@ class ParquetRows(Rows):
     schema: pa.Schema
     path: Path
     joins, head = True, PARQUET
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        return "a GeoPackage with one layer of points" if LAYER in (self.schema.metadata or {}) else ""
+
+    @property
+    def mime_type(self) -> str:  # type: ignore[override]
+        return "application/geopackage+sqlite3" if self.words else ""
 
     @staticmethod
     def of(table: pa.Table, path: Path, schema: pa.Schema | None = None) -> "ParquetRows":
@@ -284,7 +297,7 @@ class ParquetRows(Rows):
         write_tables(tables, self.schema, out)
 
     def without_metadata(self) -> Self:
-        notes = {key: value for key, value in (self.schema.metadata or {}).items() if key == geometry.GEO}
+        notes = {key: value for key, value in (self.schema.metadata or {}).items() if key in OURS}
         return replace(self, schema=pa.schema(map(_without_notes, self.schema), notes or None))
 
     def refusal(self, name: str) -> InputError:
@@ -303,6 +316,9 @@ class ParquetRows(Rows):
 
 def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: BinaryIO, size: int = 0) -> None:
     """Write tables one after the other, in groups of `size` rows. How rows are divided into tables changes no byte."""
+    if LAYER in (schema.metadata or {}):
+        out.write(one_layer(tables, schema))
+        return
     size, extent = size or GROUP, geometry.Extent(schema)
     notes = {key: value for key, value in (schema.metadata or {}).items() if key != geometry.GEO}
     own = pa.schema([_native(field, extent.columns) for field in schema], notes or None)

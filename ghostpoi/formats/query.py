@@ -11,6 +11,7 @@ from ghostpoi.options import option
 
 URL = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
 SECRET = re.compile(r"([?&])password=([^&]*)(&?)")
+HEAD = 72  # bytes that tell databases apart
 SQLITE, DUCKDB = b"SQLite format 3\x00", b"DUCK"  # the first bytes of such a file; those of DuckDB's from the ninth on
 
 
@@ -59,9 +60,16 @@ def database_of(place: str) -> str:
     if not os.path.isfile(place):  # to look into a pipe would take what it gives
         return ""
     with suppress(OSError), open(place, "rb") as file:
-        head = file.read(len(SQLITE))
-        return "sqlite" if head == SQLITE else "duckdb" if head[8:].startswith(DUCKDB) else ""
+        head = file.read(HEAD)
+        if head.startswith(SQLITE):
+            return "" if is_geopackage(head) else "sqlite"
+        return "duckdb" if head[8:].startswith(DUCKDB) else ""
     return ""
+
+
+def is_geopackage(head: bytes) -> bool:
+    """Return whether an SQLite database is a GeoPackage, by its first bytes."""
+    return head.startswith(SQLITE) and head[68:72] in (b"GPKG", b"GP10", b"GP11")
 
 
 def shown_place(place: str) -> str:

@@ -329,7 +329,7 @@ def spare_bytes(release: Path, manifest: dict[str, Any], limit: SizeLimit | None
     for name in [f"{data['file']}/{part}" for part in data.get("parts", {})] or [data["file"]]:
         path = release / name
         source, content = data_source(release, manifest, limit).at(path), path.read_bytes()
-        if content.startswith(PARQUET) or data["format"] in ("json", "geojson", "excel"):
+        if content.startswith(PARQUET) or data["format"] in ("json", "geojson", "excel", "geopackage"):
             spare = _rewritten(source, content, manifest) != content
         else:
             start, end = content[: first_line(content)], content[len(content.rstrip(b"\r\n")) :]

@@ -4,7 +4,9 @@ import csv
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import geopandas
 import pyarrow.parquet as pq
 import small_city
 from small_city import called, scratch
@@ -57,12 +59,25 @@ def seconds(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
 
 
+def records(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of a Parquet file, of GeoJSON, or of a layer, city.gpkg:checkins."""
+    if name.endswith(".parquet"):
+        return pq.read_table(folder / name).to_pylist()
+    file, _, layer = name.partition(":")
+    frame = geopandas.read_file(folder / file, layer=layer or None)
+    assert frame.crs == 4326
+    places = frame.assign(latitude=frame.geometry.y, longitude=frame.geometry.x).drop(columns="geometry")
+    return places.to_dict("records")
+
+
+RECORDS = ("hf", "geojson", "gpkg")  # exports that `records` reads
+
+
 def visits(to: str, folder: Path, name: str) -> list[Visit]:
     """The rows of a file, in its order, with the ids of the release and not the tool's numbers."""
     path = folder / name
-    if to == "hf":
-        rows = pq.read_table(path).to_pylist()
-        return [(row["user_id"], row["venue_id"], int(row["time"].timestamp())) for row in rows]
+    if to in RECORDS:
+        return [(row["user_id"], row["venue_id"], int(row["time"].timestamp())) for row in records(folder, name)]
     if to == "skmob":
         return [(row["uid"], row["location_id"], seconds(row["datetime"])) for row in table(path)]
     if to == "libcity":

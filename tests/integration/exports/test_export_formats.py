@@ -1,17 +1,19 @@
 """Exports for LibCity, GETNext, Flashback, scikit-mobility and datasets: the same rows in each tool's own form."""
 
 import json
+import sqlite3
+from collections import Counter
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
+import pyogrio
 import pytest
 import sample_releases
 import small_city
 import yaml
-from city_exports import PARTS, Visit, exported, release, table, visits
+from city_exports import PARTS, RECORDS, Visit, exported, records, release, table, visits
 from hypothesis import given
 from hypothesis import strategies as st
 from small_city import called
@@ -22,15 +24,18 @@ from ghostpoi.exports import EXPORTS, trajectories
 from ghostpoi.exports.base import Visits
 from ghostpoi.release.manifest import settings_of
 
-SPLITTING = ("libcity", "getnext", "skmob", "hf")  # Flashback splits in its own way
+SPLITTING = ("libcity", "getnext", "skmob", "hf", "geojson", "gpkg")  # Flashback splits in its own way
 ALL = {
     "libcity": ["city.dyna"],
     "getnext": [f"city_{part}.csv" for part in ("train", "val", "test")],
     "flashback": ["city.txt"],
     "skmob": ["city.csv"],
     "hf": ["released.parquet"],
+    "geojson": ["city.geojson"],
+    "gpkg": ["city.gpkg:checkins"],
 }
-PART = {"libcity": "city.{}.dyna", "getnext": "city_{}.csv", "skmob": "city.{}.csv", "hf": "{}.parquet"}
+PART = {"libcity": "city.{}.dyna", "getnext": "city_{}.csv", "skmob": "city.{}.csv", "hf": "{}.parquet",
+        "geojson": "city.{}.geojson", "gpkg": "city.gpkg:{}"}  # fmt: skip
 
 
 def shown(made: small_city.Release, of: Path | None = None) -> list[Visit]:
@@ -88,14 +93,16 @@ def test_positions_and_categories_are_those_of_the_venue(to: str) -> None:
         places = {row["venue_id"]: (json.loads(row["coordinates"]), row) for row in table(folder / "city.geo")}
         assert {v: (lat, lon, row["venue_category_name"]) for v, ((lon, lat), row) in places.items()} == expected
         return
-    category = {} if to in ("skmob", "hf") else {r["number"]: r["category"] for r in table(folder / "city.venues.csv")}
+    category = (
+        {} if to in ("skmob", *RECORDS) else {r["number"]: r["category"] for r in table(folder / "city.venues.csv")}
+    )
     found = {}
     for name in ALL[to]:
         if to == "flashback":
             rows = [line.split("\t")[2:] for line in (folder / name).read_text().splitlines()]
             places = [(lat, lon, category[number]) for lat, lon, number in rows]
-        elif to == "hf":
-            places = [(r["latitude"], r["longitude"], r["category"]) for r in pq.read_table(folder / name).to_pylist()]
+        elif to in RECORDS:
+            places = [(r["latitude"], r["longitude"], r["category"]) for r in records(folder, name)]
         elif to == "skmob":
             places = [(r["lat"], r["lng"], r["category"]) for r in table(folder / name)]
         else:
@@ -179,6 +186,21 @@ def test_libcity_gets_numbers_that_are_rows_and_each_user_in_time_order() -> Non
     rows = [(int(row["entity_id"]), row["time"]) for row in table(folder / "city.dyna")]
     assert rows == sorted(rows)
     assert all(datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ") for _, time in rows)
+
+
+def test_a_geopackage_has_a_layer_of_venues_and_spatial_indexes() -> None:
+    folder = exported(release(), private=False, to="gpkg")
+    path = folder / "city.gpkg"
+    assert [name for name, _ in pyogrio.list_layers(path)] == ["checkins", "venues"]
+    venues, rows = records(folder, "city.gpkg:venues"), Counter(venue for _, venue, _ in shown(release()))
+    assert {row["venue_id"]: row["checkins"] for row in venues} == rows
+    assert pyogrio.read_info(path, layer="checkins")["dtypes"].tolist()[1] == "datetime64[ms]"
+    with sqlite3.connect(path) as connection:
+        extensions = connection.execute(
+            "SELECT table_name FROM gpkg_extensions WHERE extension_name = 'gpkg_rtree_index'"
+        )
+        assert sorted(name for (name,) in extensions) == ["checkins", "venues"]
+    connection.close()
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,7 @@ def as_gpkg(path: Path) -> Path:
 FILES: dict[str, Callable[[Path], tuple[Path, dict[str, str]]]] = {
     "GeoParquet 1.1": lambda folder: (as_parquet("geoparquet-1.1-box"), {}),
     "GeoParquet 2.0": lambda folder: (as_parquet("geoparquet-2.0"), {}),
+    "GeoPackage": lambda folder: (as_gpkg(folder / "x.gpkg"), {}),
     "SQLite": lambda folder: (as_sqlite(typed_city(), folder / "x.sqlite"), {"table": "checkins"}),
     "DuckDB": lambda folder: (as_duckdb(typed_city(), folder / "x.duckdb"), {"table": "checkins"}),
 }
