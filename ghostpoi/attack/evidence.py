@@ -66,7 +66,7 @@ class Evidence:
     leaked: Bools  # (S,) sessions whose clean POIs the adversary holds
     clean: Ints  # (N,) clean POIs at leaked positions, 0 elsewhere
     rows: int  # P+1
-    rule: Rule | None = None  # None: the adversary does not know how the publisher substitutes
+    rule: Rule
     further: tuple[Ints, ...] = ()  # (N,) each: the POIs of further releases of the same sessions, by the same rule
     kept: tuple[KeptColumn, ...] = ()
     pseudonym: Longs | None = None  # (S,) no number of a true user; None: the release keeps the user ids
@@ -91,7 +91,7 @@ class Evidence:
 
     @staticmethod
     def of(
-        released: Sessions, clean: Ints, leaked: Bools, rows: int, rule: Rule | None = None,
+        released: Sessions, clean: Ints, leaked: Bools, rows: int, rule: Rule,
         further: tuple[Ints, ...] = (), kept: tuple[KeptColumn, ...] = (), pseudonym: Longs | None = None,
         outside: Outside | None = None,
     ) -> "Evidence":  # fmt: skip

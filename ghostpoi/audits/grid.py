@@ -35,8 +35,10 @@ from ghostpoi.audits.measures.accuracy import (
     share,
     stay,
 )
+from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
+from ghostpoi.draw.channel import uniform
 from ghostpoi.progress import BEFORE, Report, Say, no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training, key_of
@@ -273,9 +275,11 @@ class Grid:
 
     def _leak_stay(self, contest: Contest, seed: Seed) -> Sessions:
         """Sessions that teach leaked steps and staying: what the strongest use of the leak gives without a release."""
-        nothing = with_poi(self.train, np.ones_like(self.train.poi))
-        evidence = Evidence.of(nothing, self.train.poi, self._leak(contest, seed), self.rows)
-        return with_poi(self.train, Distilled().distil(evidence, None, seed))
+        nothing, sets = with_poi(self.train, np.ones_like(self.train.poi)), Candidates.anywhere(self.rows)
+        evidence = Evidence.of(
+            nothing, self.train.poi, self._leak(contest, seed), self.rows, Rule(sets, uniform(sets), exact=True)
+        )
+        return with_poi(self.train, Distilled().distil(evidence, seed, release=False))
 
     def _predictions(self, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
         """Let the adversaries of these contests predict, under these seeds."""

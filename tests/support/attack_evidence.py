@@ -20,6 +20,12 @@ SEED = Seed(7)
 EVERYTHING = 1 << 60  # pairs of states
 
 
+def unchanged(rows: int) -> Rule:
+    """The rule of a publisher who changes nothing, for adversaries that do not look at it."""
+    sets = Candidates.anywhere(rows)
+    return Rule(sets, uniform(sets), exact=True)
+
+
 def evidence_of(
     sets: Candidates, users: Sequence[int], released: Sequence[Sequence[int]], leaked: Sequence[Sequence[int]] = (),
     exact: bool = True,
@@ -44,7 +50,6 @@ def jointly(first: Evidence, *others: Evidence) -> list[int]:
 
 def favouring(evidence: Evidence) -> Evidence:
     """The same evidence under a rule that favours popular venues."""
-    assert evidence.rule is not None
     return replace(evidence, rule=replace(evidence.rule, popularity_power=1.0))
 
 

@@ -42,13 +42,11 @@ BATCH_POSITIONS = (1 << 13, 1 << 18)  # padded positions read at once in samplin
 class Support(NamedTuple):
     """A predicted distribution of x_0 that is 0 except at some POIs."""
 
-    poi: Tensor | None  # (M, K) POIs, padded with 0; None: all of 1..P, and K = P
+    poi: Tensor  # (M, K) POIs, padded with 0
     log_belief: Tensor  # (M, K), very small at padding
 
     def of(self, poi: Tensor) -> Tensor:
         """Return the probability of one POI per row, (M,)."""
-        if self.poi is None:
-            return self.log_belief.gather(1, poi[:, None] - 1).exp().squeeze(1)
         return torch.where(self.poi == poi[:, None], self.log_belief.exp(), 0).sum(1)
 
     def guess(self, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -57,8 +55,7 @@ class Support(NamedTuple):
         below = self.log_belief.exp().cumsum(1)
         # A sum of rounded numbers may end short of 1, and the last column may be padding: the uniform number is scaled.
         drawn = (below <= uniform[:, None] * below[:, -1:]).sum(1).clamp(max=below.shape[1] - 1)
-        column = torch.stack([best, drawn], 1)
-        likely, other = (column + 1 if self.poi is None else self.poi.gather(1, column)).unbind(1)
+        likely, other = self.poi.gather(1, torch.stack([best, drawn], 1)).unbind(1)
         return likely, sure.exp(), other
 
 
@@ -90,19 +87,15 @@ class Chain:
         arrived = torch.where(uniform[0] < at_start + at_end, end, anywhere)
         return torch.where(uniform[0] < at_start, start, arrived)
 
-    def informed(self, logits: Tensor, poi: Tensor | None, now: Tensor, end: Tensor, n: Tensor) -> Support:
+    def informed(self, logits: Tensor, poi: Tensor, now: Tensor, end: Tensor, n: Tensor) -> Support:
         """Update logits (M, K) of x_0, given everything else, by the state `now` after n steps.
 
         Bayes: P(x_n | x_0, x_N) is Q^n[x_0, x_n] Q^(N-n)[x_n, x_N] / Q^N[x_0, x_N], and the middle factor is the same
         for every x_0. So the network need not learn what the chain itself says about x_0, and n = N adds nothing.
         """
         here, there = self._gain(n)[:, None], -self._gain(torch.full_like(n, self.steps))[:, None]
-        if poi is None:
-            known = logits.scatter_add(1, now[:, None] - 1, here).scatter_add(1, end[:, None] - 1, there)
-        else:
-            known = logits + torch.where(poi == now[:, None], here, 0) + torch.where(poi == end[:, None], there, 0)
-            known = known.masked_fill(poi == 0, NEVER)
-        return Support(poi, known.log_softmax(1))
+        known = logits + torch.where(poi == now[:, None], here, 0) + torch.where(poi == end[:, None], there, 0)
+        return Support(poi, known.masked_fill(poi == 0, NEVER).log_softmax(1))
 
     def _gain(self, n: Tensor) -> Tensor:
         a = self.stay(n)
@@ -125,11 +118,9 @@ class Chain:
         at_now = _log(a * r_now / home + rest)
         # The support as if it did not hold x_n; the sum below corrects that.
         inside = _log((a / apart)[:, None] * predicted.log_belief.exp() + rest[:, None])  # (M, K)
-        size: Tensor | int = self.pois
-        if predicted.poi is not None:
-            size = (predicted.poi > 0).sum(1)
-            inside = torch.where(predicted.poi > 0, inside, 0)
-        everywhere = inside.sum(1) + at_now - _log(a * r_now / apart + rest) + (self.pois - size) * _log(rest)
+        real = predicted.poi > 0
+        everywhere = torch.where(real, inside, 0).sum(1) + at_now - _log(a * r_now / apart + rest)
+        everywhere = everywhere + (self.pois - real.sum(1)) * _log(rest)
 
         start, end, spread = self.between(clean, now, n - 1, torch.ones_like(n))
         other = spread / self.pois
@@ -168,7 +159,7 @@ class Batch(NamedTuple):
     """Some windows end to end."""
 
     packing: BidirectionalPacking
-    options: PossibleOrigins | None  # None: every POI
+    options: PossibleOrigins
     place: Tensor  # (M,) the index of every position in the corpus
     released: Tensor  # (M,)
     window: Tensor  # (M,) the window of every position, from 0
@@ -179,7 +170,7 @@ class Batch(NamedTuple):
 class Corpus:
     """Released sessions with their times, cut into windows."""
 
-    def __init__(self, sessions: Sessions, channel: Channel | None, model: ModelSettings, device: torch.device) -> None:
+    def __init__(self, sessions: Sessions, channel: Channel, model: ModelSettings, device: torch.device) -> None:
         self.poi, self.channel, self.heads, self.device = sessions.poi, channel, model.heads, device
         self.length = aligned(sessions.poi, sessions, model.max_positions).length  # (W,)
         self.start = np.cumsum(self.length) - self.length
@@ -206,9 +197,7 @@ class Corpus:
             yield left[:count]
             left = left[count:]
 
-    def _options(self, released: Longs) -> PossibleOrigins | None:
-        if self.channel is None:
-            return None
+    def _options(self, released: Longs) -> PossibleOrigins:
         row, entry = self.channel.behind(released)  # (L,)
         size = np.bincount(row, minlength=len(released))
         column = np.arange(len(row)) - (np.cumsum(size) - size)[row]
@@ -254,35 +243,21 @@ class Denoiser(nn.Module):
             x = block.finish(x, batch.packing.attend(block.project(x)), p)  # type: ignore[operator]
         return self.norm(x).float()  # (M, d)
 
-    def predict(self, hidden: Tensor, now: Tensor, end: Tensor, n: Tensor, options: PossibleOrigins | None) -> Support:
-        """Predict x_0 over all POIs, or over the options alone, from hidden states (M, d) and chains (M,)."""
-        if options is None:
-            logits = F.linear(hidden, self.released[1:], self.bias[1:])
-            return self.chain.informed(logits, None, now, end, n.float())
+    def predict(self, hidden: Tensor, now: Tensor, end: Tensor, n: Tensor, options: PossibleOrigins) -> Support:
+        """Predict x_0 among the options from hidden states (M, d) and chains (M,)."""
         each = (hidden[options.row] * F.embedding(options.poi, self.released)).sum(1) + self.bias[options.poi]  # (L,)
         each = each + options.log_channel
         logits = each.new_zeros(options.table.shape).index_put((options.row, options.column), each)
         return self.chain.informed(logits, options.table, now, end, n.float())
 
-    def guess(
-        self, hidden: Tensor, now: Tensor, end: Tensor, n: Tensor, options: PossibleOrigins | None, uniform: Tensor
-    ) -> list[Tensor]:
-        """Return the likeliest x_0, its probability, and one drawn with a uniform number, (M,) each."""
-        at_once = len(n)
-        if options is None:
-            at_once = max(1, fit.LOGITS[hidden.device.type == "cuda"] // self.chain.pois)
-        parts = zip(*(torch.split(t, at_once) for t in (hidden, now, end, n, uniform)), strict=True)
-        found = [self.predict(h, x, e, k, options).guess(u) for h, x, e, k, u in parts]
-        return [torch.cat(each) for each in zip(*found, strict=True)]
-
 
 def paired_answer(evidence: Evidence, settings: "PairedBridge", seed: Seed, device: torch.device) -> Ints:
     """Return the POIs that win the vote of the ways back, (N,); without a leak, the release."""
-    released, clean = evidence.pairs()
+    clean = evidence.clean[evidence.positions]
     if not len(clean) or evidence.leaked.all():
         return evidence.released.poi
     chain = Chain(evidence.rows - 1, settings.steps, settings.jump)
-    channel = evidence.rule.channel.covering(evidence.released.poi) if evidence.rule and settings.restricted else None
+    channel = evidence.rule.channel.covering(evidence.released.poi)
     leaked, rest = (
         Corpus(evidence.released.take(which), channel, settings.model, device)
         for which in (evidence.leaked, ~evidence.leaked)
@@ -290,8 +265,6 @@ def paired_answer(evidence: Evidence, settings: "PairedBridge", seed: Seed, devi
     denoiser = _train_bridge(settings, chain, leaked, clean, seed)
     restored = evidence.released.poi.copy()
     restored[~evidence.positions] = _vote(settings, denoiser, rest, seed).cpu().numpy()
-    if channel is None:  # the denoiser knows nothing about a released POI that never leaked: it stays, as in A3
-        restored = np.where(np.isin(evidence.released.poi, released), restored, evidence.released.poi)
     return restored
 
 
@@ -299,9 +272,8 @@ def _train_bridge(settings: "PairedBridge", chain: Chain, corpus: Corpus, clean:
     """Learn x_0 from random states of the bridges between the leaked pairs; the weights are averaged."""
     device, t = corpus.device, settings.training
     model = Denoiser(settings.model, chain, seed.torch_seed("paired_bridge", "weights"))
-    if corpus.channel is not None:
-        # Among few options popularity decides most, and counting it works better than learning it from few sessions.
-        model.bias.data += torch.from_numpy(np.log(np.bincount(clean, minlength=len(model.bias)) + 0.5)).float()
+    # Among few options popularity decides most, and counting it works better than learning it from few sessions.
+    model.bias.data += torch.from_numpy(np.log(np.bincount(clean, minlength=len(model.bias)) + 0.5)).float()
     model.to(device).train()
     weights: list[Tensor] = list(model.parameters())
     averaged = [w.detach().clone() for w in weights]
@@ -360,7 +332,7 @@ def _way_back(settings: "PairedBridge", model: Denoiser, batch: Batch, noise: to
         with precise(settings.training.precision, end.device):
             hidden = model.hidden(batch, now, n)
         uniform = torch.rand(3, len(end), generator=noise, device=end.device)
-        likely, sure, drawn = model.guess(hidden, now, end, n, batch.options, uniform[2])
+        likely, sure, drawn = model.predict(hidden, now, end, n, batch.options).guess(uniform[2])
         now = model.chain.draw(drawn, now, (n - 1).float(), torch.ones_like(n).float(), uniform[:2])
     return likely, sure
 

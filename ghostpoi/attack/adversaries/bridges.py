@@ -39,7 +39,7 @@ class Bridge(Adversary):
 class PairedBridge(Adversary):
     """A10 learns the way back from released to clean sessions, in many small steps, and lets several samples vote.
 
-    With a rule, only A(released) is considered. Without a leak, the release stays.
+    Only A(released) is considered. Without a leak, the release stays.
     """
 
     number = 10
@@ -57,7 +57,6 @@ class PairedBridge(Adversary):
     cross_entropy: float = 0.5  # lambda, the weight of the cross-entropy relative to the divergence of posteriors
     average: float = 0.99  # of the weights, per update
     samples: int = 8  # ways back that vote
-    restricted: bool = True  # to A(released), where the evidence has a rule
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         from ghostpoi.attack.adversaries import bridge_models

@@ -142,7 +142,7 @@ def popularity_hint(evidence: Evidence) -> Floats:
     """Return visits that released counts suggest if the rule favours popular venues, one per POI on average, (P+1,)."""
     # EM cannot distinguish POIs with equal channels; how often each of them was released can.
     rule = evidence.rule
-    if rule is None or not rule.popularity_power:
+    if not rule.popularity_power:
         return np.zeros(evidence.rows)
     count = np.bincount(evidence.released.poi, minlength=evidence.rows) + 1.0
     weight: Floats = np.power(count, rule.popularity_power, dtype=np.float64)
@@ -181,7 +181,7 @@ def _occurrences(key: Longs, among: Longs) -> Floats:
 class Deconvolution(Adversary):
     """A6 knows the public rule alone and estimates how popular each venue is.
 
-    EM finds the visits to each p that explain best how often each q was released. Without a rule, the release stays.
+    EM finds the visits to each p that explain best how often each q was released.
     """
 
     number = 6
@@ -195,8 +195,6 @@ class Deconvolution(Adversary):
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         poi = evidence.released.poi
-        if evidence.rule is None:
-            return poi
         channel = evidence.rule.channel.covering(poi)
         released = np.bincount(poi, minlength=evidence.rows).astype(float)
         prior = estimate_popularity(channel, released, popularity_hint(evidence), self.iterations)

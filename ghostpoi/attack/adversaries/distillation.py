@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Seed
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, States, StepLengths
-from ghostpoi.attack.evidence import Evidence, Rule
+from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.sessions import Sessions
 
@@ -25,8 +25,7 @@ class Distilled(Adversary):
 
     A leak weighs little among restored sessions that are mostly wrong. A16 weighs leaked steps, the steps that A9
     infers, and staying, and half of the leak decides how. Inferred steps are used only where they clearly help there.
-    Otherwise A16 does what is possible without the release. Without a rule or with fewer than two leaked sessions, A16
-    is A9.
+    Otherwise A16 does what is possible without the release. With fewer than two leaked sessions, A16 is A9.
     """
 
     number = 16
@@ -42,36 +41,36 @@ class Distilled(Adversary):
     version = 2
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        if evidence.rule is None or evidence.leaked.sum() < 2:
+        if evidence.leaked.sum() < 2:
             return self.steps.restore(evidence, seed, device)
-        return self.distil(evidence, evidence.rule, seed)
+        return self.distil(evidence, seed)
 
-    def distil(self, evidence: Evidence, rule: Rule | None, seed: Seed) -> Ints:
-        """Return walks in place of the sessions that did not leak, (N,). Without a rule, the release is not used."""
+    def distil(self, evidence: Evidence, seed: Seed, release: bool = True) -> Ints:
+        """Return walks in place of the sessions that did not leak, (N,), learned with the release or without it."""
         noise, known = seed.generator("distillation", "draws"), evidence.with_half_of_leak()
         hidden = evidence.released.take(evidence.leaked & ~known.leaked)
         poi = evidence.clean[evidence.positions & ~known.positions]
-        parts = self.parts(known, rule, noise)
+        parts = self.parts(known, noise, release)
 
         def best(weights: Iterable[float]) -> tuple[Bools, tuple[float, float]]:
             tried = [(hits(mix(*parts, *mixture), hidden, poi), mixture) for mixture in product(weights, self.stay)]
             return max(tried, key=lambda one: (int(one[0].sum()), one[1]))
 
-        alone, inferred = best((0.0,)), best(self.inferred[1:]) if rule else None
+        alone, inferred = best((0.0,)), best(self.inferred[1:]) if release else None
         _, mixture = inferred if inferred and gains(inferred[0], alone[0]) else alone
-        chain = mix(*self.parts(evidence, rule, noise), *mixture)
+        chain = mix(*self.parts(evidence, noise, release), *mixture)
         # Where inferred steps have no weight, these are the walks without a release.
         return evidence.fill(walks(chain, evidence.released, seed.generator("distillation"))[~evidence.positions])
 
     def parts(
-        self, evidence: Evidence, rule: Rule | None, noise: Generator
+        self, evidence: Evidence, noise: Generator, release: bool
     ) -> "tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]":
         """Return the counts of leaked and of inferred steps, (P+1, P+1) each."""
         at, rows = evidence.positions, evidence.rows
         leaked, rest = (evidence.released.take(which) for which in (evidence.leaked, ~evidence.leaked))
-        if rule is None:
+        if not release:
             return followers(leaked, evidence.clean[at], rows), scipy.sparse.csr_array((rows, rows))
-        states, belief = self.steps.infer(evidence, rule)
+        states, belief = self.steps.infer(evidence)
         drawn = (draw_states(states, belief, noise.random(len(at)))[~at] for _ in range(self.draws))
         return followers(leaked, evidence.clean[at], rows), mean_followers(rest, drawn, rows, self.draws)
 
@@ -82,7 +81,7 @@ class DistilledRelease(Adversary):
 
     Anybody knows that people often stay where they are. An adversary that only restores visits does not use it. The
     weights are fixed, because no leak shows how to weigh; they were chosen on validation sessions of NYC, with releases
-    that no study uses. Without a rule, the release stays.
+    that no study uses.
     """
 
     number = 20
@@ -99,15 +98,13 @@ class DistilledRelease(Adversary):
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         """Return walks in place of all sessions, (N,)."""
-        if evidence.rule is None:
-            return evidence.released.poi
         noise = seed.generator("distillation without leak")
-        return walks(self.chain(evidence, evidence.rule, noise), evidence.released, noise)
+        return walks(self.chain(evidence, noise), evidence.released, noise)
 
-    def chain(self, evidence: Evidence, rule: Rule, noise: Generator) -> "scipy.sparse.csr_array":
+    def chain(self, evidence: Evidence, noise: Generator) -> "scipy.sparse.csr_array":
         """Return the weights of all steps, (P+1, P+1)."""
         released, rows = evidence.released, evidence.rows
-        states, belief = self.steps.infer(evidence, rule)
+        states, belief = self.steps.infer(evidence)
         drawn = (draw_states(states, belief, noise.random(len(evidence.clean))) for _ in range(self.draws))
         inferred = mean_followers(released, drawn, rows, self.draws)
         return mix(followers(released, released.poi, rows), inferred, self.inferred, self.stay)

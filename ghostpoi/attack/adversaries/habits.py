@@ -8,7 +8,6 @@ import scipy  # its parts are loaded when they are used
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Seed
 from ghostpoi.attack.adversaries.deconvolution import INDEPENDENT, TINY, Visits, likeliest, popularity_hint, sum_by
-from ghostpoi.attack.adversaries.lookups import PerUser
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
@@ -24,7 +23,7 @@ MIN_VISITS = 0.2  # a user goes to a venue if it has at least this many visits
 class HabitsLeak(Adversary):
     """A8 combines A5 and A7: a leaked pair is a visit whose venue is certain.
 
-    Leaked pairs also show whether the publisher repeats what it drew for a user and a venue. Without a rule, A8 is A5.
+    Leaked pairs also show whether the publisher repeats what it drew for a user and a venue.
     Its settings were chosen once by the recovered share on NYC, with a seed that no study uses.
     """
 
@@ -46,14 +45,12 @@ class HabitsLeak(Adversary):
     iterations: int = 80
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        if evidence.rule is None:
-            return PerUser().restore(evidence, seed, device)
-        visits, _, share = self.explain(evidence, self.channel(evidence, evidence.rule), evidence.symbol)
+        visits, _, share = self.explain(evidence, self.channel(evidence), evidence.symbol)
         return evidence.fill(visits.argmax(share))
 
-    def channel(self, evidence: Evidence, rule: Rule) -> Channel:
+    def channel(self, evidence: Evidence) -> Channel:
         """Return the channel to assume: the rule's own, or a guess refined by the release and the leak."""
-        at, symbol = evidence.positions, evidence.symbol
+        at, symbol, rule = evidence.positions, evidence.symbol, evidence.rule
         pairs = symbol[at], evidence.clean[at].astype(np.int64)
         guess, attraction = rule.channel, np.ones(rule.channel.symbols)
         released = np.bincount(symbol, minlength=rule.channel.symbols).astype(float)
@@ -84,14 +81,13 @@ class HabitsLeak(Adversary):
                 share = visits.posterior(prior, self.repeat_power, self.iterations // 4)
             pairs = evidence.user[at], symbol[at], evidence.clean[at].astype(np.int64)
             # A rule that favours popular venues repeats its draws, although each is independent.
-            favours = rule is not None and rule.popularity_power > 0
-            repeats = INDEPENDENT if favours else concentration(channel, *pairs)
+            repeats = INDEPENDENT if rule.popularity_power > 0 else concentration(channel, *pairs)
             share = visits.posterior(prior, self.repeat_power, self.iterations, repeats)
         return visits, popularity, share
 
-    def region(self, visits: Visits, share: Floats, base: Floats, rule: Rule | None) -> Floats:
+    def region(self, visits: Visits, share: Floats, base: Floats, rule: Rule) -> Floats:
         """Return how much likelier the user's region makes each option, (T,); the sum of the prior stays the same."""
-        if rule is None or rule.lat is None or rule.lon is None:
+        if rule.lat is None or rule.lon is None:
             return np.ones(len(share))
         near = closeness(visits, visits.habit_visits(share, self.repeat_power), rule.lat, rule.lon, self.near_km)
         near = np.maximum(near, TINY)[visits.habit] ** self.near_power
@@ -102,7 +98,7 @@ class HabitsLeak(Adversary):
 class Habits(HabitsLeak):
     """A7 is A8 without the leak.
 
-    What a user's draws from one candidate set have in common reveals the venue. Without a rule, the release stays.
+    What a user's draws from one candidate set have in common reveals the venue.
     """
 
     number = 7
@@ -120,7 +116,6 @@ class SessionHabits(Adversary):
     Within a session people stay in one area, which A7 mixes up with the user's other areas. What both say about a
     position is multiplied, the less telling one with a smaller power. Where all options have the same channel, as in a
     crowd, a user's repeated draws reveal nothing, but a session's area does. Elsewhere repeated draws reveal most.
-    Without a rule, the release stays.
     """
 
     number = 15
@@ -135,10 +130,8 @@ class SessionHabits(Adversary):
     less: float = 0.5
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        if evidence.rule is None:
-            return evidence.released.poi
         alone = replace(evidence.released, user=np.arange(len(evidence.released), dtype=np.int32))
-        channel = self.habits.channel(evidence, evidence.rule)
+        channel = self.habits.channel(evidence)
         same = ~distinguishes(channel.covering(evidence.symbol))[evidence.symbol]
         score: Floats | float = 0.0
         for known, telling in ((evidence, ~same), (replace(evidence, released=alone, pseudonym=None), same)):

@@ -14,7 +14,6 @@ import numpy as np
 from ghostpoi.attack.adversaries.base import Adversary, Device, Seed
 from ghostpoi.attack.adversaries.deconvolution import TINY, Visits, likeliest, normalise, sum_by
 from ghostpoi.attack.adversaries.habits import HabitsLeak
-from ghostpoi.attack.adversaries.lookups import Bigram
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
@@ -64,7 +63,7 @@ class Transitions:
 class HiddenMarkov(Adversary):
     """A9 extends A8 by the steps from one venue to the next, which people repeat.
 
-    A step is as likely as the user, or failing that everybody, was seen to take it. Without a rule, A9 is A4.
+    A step is as likely as the user, or failing that everybody, was seen to take it.
     """
 
     number = 9
@@ -83,38 +82,36 @@ class HiddenMarkov(Adversary):
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         """Return the likeliest state of every position given its whole session, (N,)."""
-        if evidence.rule is None:
-            return Bigram().restore(evidence, seed, device)
-        states, belief = self.infer(evidence, evidence.rule)
+        states, belief = self.infer(evidence)
         answer = np.zeros(len(evidence.clean), np.int32)
         answer[states.position] = likeliest(belief, states.poi, states.owner, states.first)
         return evidence.fill(answer[~evidence.positions])
 
-    def infer(self, evidence: Evidence, rule: Rule) -> tuple[States, Floats]:
+    def infer(self, evidence: Evidence) -> tuple[States, Floats]:
         """Return the states of all positions and their probabilities given whole sessions, (T,).
 
         A16 and A20 ask what A9 and A14 have just asked, so the last answers are kept.
         """
-        return _inferred(self, Question(evidence, rule))
+        return _inferred(self, Question(evidence))
 
-    def inferred(self, evidence: Evidence, rule: Rule) -> tuple[States, Floats]:
+    def inferred(self, evidence: Evidence) -> tuple[States, Floats]:
         """Infer what `infer` returns."""
-        channel = self.habits.channel(evidence, rule)
+        channel = self.habits.channel(evidence)
         visits, popularity, share = self.habits.explain(evidence, channel, evidence.symbol)
         states = states_of(evidence, visits, share, self.least, self.max_pairs)
         steps = transitions_of(states)
-        near = self.length_weight(evidence, rule, channel, states, steps)
+        near = self.length_weight(evidence, channel, states, steps)
         belief, joint = states.weight, states.weight[steps.before] * states.weight[steps.after]
         for _ in range(self.rounds if len(steps.before) else 0):
             lift = self.lift(states, steps, belief, joint, popularity) * near
             belief, joint = forward_backward(states, steps, lift)
         return states, belief
 
-    def length_weight(self, evidence: Evidence, rule: Rule, channel: Channel, s: States, e: Transitions) -> Floats:
+    def length_weight(self, evidence: Evidence, channel: Channel, s: States, e: Transitions) -> Floats:
         """Return how much likelier its length makes each step, (E,), as leaked steps show."""
-        return self.nearness(evidence, rule, channel)[bands(s, e, rule)]
+        return self.nearness(evidence, channel)[bands(s, e, evidence.rule)]
 
-    def nearness(self, evidence: Evidence, rule: Rule, channel: Channel) -> Floats:
+    def nearness(self, evidence: Evidence, channel: Channel) -> Floats:
         """Return how much likelier leaked steps of each length are than what A7 infers about their ends, (bands,)."""
         at, blind = evidence.positions, evidence.without_leak()
         visits, _, share = self.habits.explain(blind, channel, evidence.symbol)
@@ -123,7 +120,7 @@ class HiddenMarkov(Adversary):
         true = evidence.clean[s.position[s.owner]] == s.poi  # (T,)
         taken = true[e.before] & true[e.after]
         allowed = sum_by(e.step, taken.astype(float))[e.step] > 0  # a step that the rule does not allow shows nothing
-        band, guessed = bands(s, e, rule), s.weight[e.before] * s.weight[e.after]
+        band, guessed = bands(s, e, evidence.rule), s.weight[e.before] * s.weight[e.after]
         count, expected = (sum_by(band[allowed], v[allowed].astype(float), len(BANDS_KM) + 2) for v in (taken, guessed))
         return (count + self.band_steps) / (expected + self.band_steps)
 
@@ -145,9 +142,8 @@ class HiddenMarkov(Adversary):
 class Question:
     """What is known of a release. Two are equal if all numbers in them are."""
 
-    def __init__(self, evidence: Evidence, rule: Rule) -> None:
-        self.evidence, self.rule = evidence, rule
-        self.key = key_of(evidence, rule)
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence, self.key = evidence, key_of(evidence)
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -158,7 +154,7 @@ class Question:
 
 @lru_cache(maxsize=KEPT_ANSWERS)
 def _inferred(model: HiddenMarkov, asked: Question) -> tuple[States, Floats]:
-    return model.inferred(asked.evidence, asked.rule)
+    return model.inferred(asked.evidence)
 
 
 def states_of(
@@ -278,7 +274,7 @@ class StepLengths(HiddenMarkov):
     """A14 extends A7 by the steps from one venue to the next, as A9 extends A8.
 
     No leak shows it how far people go; a table of another region does. Steps matter as far as they differ from what A7
-    expects. Without a rule, the release stays.
+    expects.
     """
 
     number = 14
@@ -289,10 +285,10 @@ class StepLengths(HiddenMarkov):
     uses_leak = False
     needs_seed = False
 
-    def length_weight(self, evidence: Evidence, rule: Rule, channel: Channel, s: States, e: Transitions) -> Floats:
+    def length_weight(self, evidence: Evidence, channel: Channel, s: States, e: Transitions) -> Floats:
         """Return how much likelier its length makes each step, (E,), as the table says."""
         time, at = evidence.released.time, s.position[s.owner[e.before]]
-        cell = gap_bands(time[at + 1] - time[at]) * SHAPE[1] + bands(s, e, rule)
+        cell = gap_bands(time[at + 1] - time[at]) * SHAPE[1] + bands(s, e, evidence.rule)
         expected = sum_by(cell, s.weight[e.before] * s.weight[e.after], SHAPE[0] * SHAPE[1]).reshape(SHAPE)
         known = known_shares() * expected.sum(1, keepdims=True)
         weight: Floats = (known + self.band_steps) / (expected + self.band_steps)

@@ -43,7 +43,7 @@ def guesses(evidence: Evidence, restored: Ints) -> Iterator[Ints]:
 def at_distance(evidence: Evidence, km: Floats, restored: Ints) -> Ints:
     """Return the option of every position at this distance (N,) from the venue before it, (N,); 0 if there is none."""
     found, rule = np.zeros(len(km), np.int32), evidence.rule
-    if rule is None or rule.lat is None or rule.lon is None or not np.isfinite(km).any():
+    if rule.lat is None or rule.lon is None or not np.isfinite(km).any():
         return found
     owner, entry = rule.channel.behind(evidence.symbol)
     option, first = rule.channel.clean[entry], np.flatnonzero(np.diff(owner, prepend=-1))
@@ -63,10 +63,7 @@ def at_distance(evidence: Evidence, km: Floats, restored: Ints) -> Ints:
 def _allowed(guess: Ints, evidence: Evidence) -> Ints:
     """Drop guesses that the rule cannot turn into the released POI."""
     made = np.flatnonzero(guess)
-    if evidence.rule is None or not len(made):
-        return guess
-    channel = evidence.rule.channel
-    possible = channel.find(guess[made].astype(np.int64), evidence.symbol[made]) >= 0
+    possible = evidence.rule.channel.find(guess[made].astype(np.int64), evidence.symbol[made]) >= 0
     return np.where(np.isin(np.arange(len(guess)), made[possible]), guess, 0).astype(np.int32)
 
 

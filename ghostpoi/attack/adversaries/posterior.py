@@ -18,7 +18,6 @@ from ghostpoi.attack.adversaries.base import Device, Evidence, Prediction, Predi
 from ghostpoi.attack.adversaries.deconvolution import TINY, estimate_popularity, normalise, popularity_hint, sum_by
 from ghostpoi.attack.adversaries.habits import HabitsLeak
 from ghostpoi.attack.counting import Comparison, CountingModel, SoftSessions
-from ghostpoi.attack.evidence import Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.places import SLOTS, slot_of
 from ghostpoi.data.sessions import Sessions
@@ -69,23 +68,20 @@ class Posterior(Predictor):
         n, at = evidence.released.positions, evidence.positions
         poi, share = np.zeros((n, self.kept), np.int32), np.zeros((n, self.kept))
         poi[at, 0], share[at, 0] = evidence.clean[at], 1.0
-        if evidence.rule is None:  # the release is all there is
-            poi[~at, 0], share[~at, 0] = evidence.released.poi[~at], 1.0
-        else:
-            for block in blocks(evidence, self.knowledge(evidence, evidence.rule)):
-                likely, chance = top(block, self.shares(block), self.kept)
-                poi[block.position], share[block.position] = likely[block.group], chance[block.group]
+        for block in blocks(evidence, self.knowledge(evidence)):
+            likely, chance = top(block, self.shares(block), self.kept)
+            poi[block.position], share[block.position] = likely[block.group], chance[block.group]
         return SoftSessions(evidence.released, poi, share, np.ones(n))
 
-    def knowledge(self, evidence: Evidence, rule: Rule) -> "Knowledge":
+    def knowledge(self, evidence: Evidence) -> "Knowledge":
         """Return what is known about any visit."""
-        channel = HabitsLeak().channel(evidence, rule).covering(evidence.symbol)
-        return Knowledge(channel, self.popularity(evidence, rule, channel), rule.candidates.slot_weight)
+        channel = HabitsLeak().channel(evidence).covering(evidence.symbol)
+        return Knowledge(channel, self.popularity(evidence, channel), evidence.rule.candidates.slot_weight)
 
-    def popularity(self, evidence: Evidence, rule: Rule, channel: Channel) -> Floats:
+    def popularity(self, evidence: Evidence, channel: Channel) -> Floats:
         """Return the published visits of each venue, (P+1,), or an estimate from the release."""
-        sets = rule.candidates
-        if rule.popularity_power and sets.weight is not None:
+        sets = evidence.rule.candidates
+        if evidence.rule.popularity_power and sets.weight is not None:
             published = np.zeros(evidence.rows)
             published[sets.poi] = sets.weight
             published[0] = 0
@@ -116,8 +112,8 @@ class InformedPosterior(Posterior):
     does = "does what A21 does with the true figures in place of the published ones"
     needs_outside = True
 
-    def knowledge(self, evidence: Evidence, rule: Rule) -> "Knowledge":
-        known, outside = super().knowledge(evidence, rule), evidence.outside
+    def knowledge(self, evidence: Evidence) -> "Knowledge":
+        known, outside = super().knowledge(evidence), evidence.outside
         if outside is not None and outside.popularity is not None:
             known = replace(known, popularity=outside.popularity)
         if outside is not None and outside.hours is not None:

@@ -33,9 +33,7 @@ TINY = 1e-12
 
 
 def crowds_of(evidence: Evidence) -> Longs:
-    """Number the crowds, (P+1,): venues with the same candidates share one. Without a rule, all venues do."""
-    if evidence.rule is None:
-        return np.zeros(evidence.rows, np.int64)
+    """Number the crowds, (P+1,): venues with the same candidates share one."""
     return np.unique(evidence.rule.candidates.poi, axis=0, return_inverse=True)[1].reshape(-1)
 
 

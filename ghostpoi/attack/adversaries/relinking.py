@@ -18,7 +18,7 @@ from ghostpoi.attack.adversaries.deconvolution import TINY, estimate_popularity,
 from ghostpoi.attack.adversaries.distillation import Distilled
 from ghostpoi.attack.adversaries.habits import HabitsLeak
 from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, States
-from ghostpoi.attack.evidence import Evidence, Rule
+from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.data.sessions import spans
@@ -63,12 +63,12 @@ class Relinker:
     least: float = 0.5  # probability of a link that is believed
     rounds: int = 1  # in which believed links describe their users
 
-    def users(self, evidence: Evidence, rule: Rule) -> Ints:
+    def users(self, evidence: Evidence) -> Ints:
         """Return the user of every session, (S,): as the evidence has it, or as found for pseudonyms without a leak."""
         user = evidence.released.user
         if evidence.pseudonym is None or not evidence.positions.any():
             return user
-        scene = Scene.of(self, evidence, evidence.pseudonym, rule)
+        scene = Scene.of(self, evidence, evidence.pseudonym)
         linked, chance = np.full(scene.units, -1), np.zeros(scene.units)
         for _ in range(self.rounds + 1):
             links = scene.exclusive(scene.links(linked, np.where(chance > self.least, chance, 0.0)))
@@ -97,7 +97,7 @@ class Scene:
     gap: int  # the longest between check-ins of one session
 
     @staticmethod
-    def of(model: Relinker, evidence: Evidence, pseudonym: Longs, rule: Rule) -> "Scene":
+    def of(model: Relinker, evidence: Evidence, pseudonym: Longs) -> "Scene":
         """Prepare the evidence."""
         released = evidence.released
         unit_of_session = np.unique(pseudonym, return_inverse=True)[1].astype(np.int64)
@@ -115,7 +115,7 @@ class Scene:
         inside = np.diff(released.session_of()) == 0
         return Scene(
             model, known, unit_of_session, user, start, time // 3600 % HOURS, q, reference,
-            *_geography(evidence, rule, model.near_km), begin, end, int(np.diff(released.time)[inside].max(initial=0)),
+            *_geography(evidence, model.near_km), begin, end, int(np.diff(released.time)[inside].max(initial=0)),
         )  # fmt: skip
 
     @property
@@ -246,10 +246,10 @@ class Scene:
         return replace(links, chance=chance)
 
 
-def _geography(evidence: Evidence, rule: Rule, near_km: float) -> "tuple[scipy.sparse.csr_array, Floats, Floats]":
+def _geography(evidence: Evidence, near_km: float) -> "tuple[scipy.sparse.csr_array, Floats, Floats]":
     """Return `lift`, `place` and `density` of a scene."""
-    habits = HabitsLeak()
-    channel, rows = habits.channel(evidence, rule).covering(evidence.symbol), evidence.rows
+    habits, rule, rows = HabitsLeak(), evidence.rule, evidence.rows
+    channel = habits.channel(evidence).covering(evidence.symbol)
     released = np.bincount(evidence.symbol, minlength=channel.symbols).astype(float)
     leaked = np.bincount(evidence.clean[evidence.positions], minlength=rows).astype(float)
     hint = habits.hint_weight * popularity_hint(evidence)
@@ -292,8 +292,8 @@ class RelinkedSteps(HiddenMarkov):
 
     relinker: Relinker = Relinker()
 
-    def infer(self, evidence: Evidence, rule: Rule) -> tuple[States, Floats]:
-        return super().infer(evidence.with_users(self.relinker.users(evidence, rule)), rule)
+    def infer(self, evidence: Evidence) -> tuple[States, Floats]:
+        return super().infer(evidence.with_users(self.relinker.users(evidence)))
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ class Relink(Adversary):
     """A17 finds out whose sessions stand under fresh pseudonyms, then runs A9 with the users found.
 
     A session is linked to a user with leaked sessions if it shows the same venues or crowds at the same hours. Without
-    a rule or a leak, A17 is A9.
+    a leak, A17 is A9.
     """
 
     number = 17
@@ -321,7 +321,7 @@ class Relink(Adversary):
         return self.then.restore(evidence.with_users(user), seed, device), {"linked": linked}
 
     def users(self, evidence: Evidence) -> Ints:
-        return self.relinker.users(evidence, evidence.rule) if evidence.rule else evidence.released.user
+        return self.relinker.users(evidence)
 
 
 @dataclass(frozen=True)
@@ -337,4 +337,4 @@ class RelinkDistilled(Distilled):
     steps: HiddenMarkov = RelinkedSteps()
 
     def users(self, evidence: Evidence) -> Ints:
-        return Relinker().users(evidence, evidence.rule) if evidence.rule else evidence.released.user
+        return Relinker().users(evidence)

@@ -26,10 +26,8 @@ class MultiRelease(HabitsLeak):
     many_releases = True
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
-        if evidence.rule is None:
-            return super().restore(evidence, seed, device)
         each = evidence.per_release()
-        channels = [self.channel(e, evidence.rule).covering(e.released.poi) for e in each]
+        channels = [self.channel(e).covering(e.released.poi) for e in each]
         symbols, symbol = np.unique(np.stack([e.released.poi for e in each], 1), axis=0, return_inverse=True)
         hint = np.mean([popularity_hint(e) for e in each], axis=0)
         visits, _, share = self.explain(evidence, joint_channel(channels, symbols.astype(np.int64)), symbol, hint=hint)

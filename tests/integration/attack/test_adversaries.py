@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from anonymous_city import CPU, LIGHT, QUICK, SEED, SMALL, choices, city, drawn, restored_by
+from attack_evidence import unchanged
 from builders import sessions_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +58,7 @@ def rest_right(clean: Sessions, evidence: Evidence, restored: Ints) -> float:
 RELEASED = sessions_of([1, 2, 1], [1, 2], [2, 1, 2], [2, 1, 3, 2, 1, 2])
 CLEAN = np.array([4, 5, 4, 3, 6, 5, 3, 6, 1, 1, 1, 1, 1, 1], np.int32)
 LEAKED = np.array([True, True, True, False])
-HAND = Evidence.of(RELEASED, CLEAN, LEAKED, 7)
+HAND = Evidence.of(RELEASED, CLEAN, LEAKED, 7, unchanged(7))
 
 
 class TestFrequency:
@@ -73,14 +74,15 @@ class TestFrequency:
 
     def test_the_more_frequent_wins_over_the_smaller(self) -> None:
         released = sessions_of([1, 1, 1], [1, 2, 2])
-        evidence = Evidence.of(released, np.array([5, 2, 5, 1, 1, 1], np.int32), np.array([True, False]), 6)
+        clean = np.array([5, 2, 5, 1, 1, 1], np.int32)
+        evidence = Evidence.of(released, clean, np.array([True, False]), 6, unchanged(6))
         assert Frequency().restore(evidence, SEED, CPU)[3:].tolist() == [5, 2, 2]
 
     def test_entropy_by_hand(self) -> None:
         assert purify(Frequency(), HAND, SEED, CPU)[1] == {"table_entropy_bits": pytest.approx(1.0)}
         # Behind 1: 4 three times, 5 once (0.8113 bits); behind 2: always 3 (0 bits), weights 4 and 2.
         released = sessions_of([1, 1, 1, 1, 2, 2])
-        evidence = Evidence.of(released, np.array([4, 4, 5, 4, 3, 3], np.int32), np.array([True]), 6)
+        evidence = Evidence.of(released, np.array([4, 4, 5, 4, 3, 3], np.int32), np.array([True]), 6, unchanged(6))
         h = -(0.75 * np.log2(0.75) + 0.25 * np.log2(0.25))
         assert purify(Frequency(), evidence, SEED, CPU)[1] == {"table_entropy_bits": pytest.approx(h * 4 / 6)}
         assert purify(Frequency(), evidence.without_leak(), SEED, CPU)[1] == {"table_entropy_bits": 0}
@@ -89,7 +91,7 @@ class TestFrequency:
     def test_a_permuted_release_falls(self, map_: Ints) -> None:
         clean = city(200, 20)
         released = mapped(clean, map_)
-        evidence = Evidence.of(released, clean.poi, leak(clean, 0.5, SEED), 21)
+        evidence = Evidence.of(released, clean.poi, leak(clean, 0.5, SEED), 21, unchanged(21))
         assert len(np.unique(evidence.pairs()[0])) == 20  # enough leak: every POI
         restored, measures = purify(Frequency(), evidence, SEED, CPU)
         assert (restored == clean.poi).all()
@@ -103,14 +105,15 @@ class TestBigram:
         # leaked -> A3's answer; 1 after 2 -> 4; 2 after 1 -> 1.
         clean = CLEAN.copy()
         clean[:8] = [4, 5, 4, 3, 6, 5, 6, 1]
-        evidence = Evidence.of(RELEASED, clean, LEAKED, 7)
+        evidence = Evidence.of(RELEASED, clean, LEAKED, 7, unchanged(7))
         # A3's table behind 2: 5 (twice), 6, 1 -> 5.
         assert Frequency().restore(evidence, SEED, CPU)[-3] == 5
         assert Bigram().restore(evidence, SEED, CPU)[-6:].tolist() == [5, 4, 3, 5, 4, 1]
 
     def test_a_session_does_not_see_the_one_before_it(self) -> None:
         released = sessions_of([1, 2], [2, 3], [2, 2])
-        evidence = Evidence.of(released, np.array([1, 5, 6, 3, 0, 0], np.int32), np.array([True, True, False]), 7)
+        clean = np.array([1, 5, 6, 3, 0, 0], np.int32)
+        evidence = Evidence.of(released, clean, np.array([True, True, False]), 7, unchanged(7))
         assert Bigram().restore(evidence, SEED, CPU)[4] == 6  # the start's answer, not that of 2 after 1
 
     def test_a_map_that_needs_the_context_falls_to_it_alone(self) -> None:
@@ -122,7 +125,7 @@ class TestBigram:
         for at in range(clean.positions):
             before = poi[at - 1] if at not in clean.start else 0
             poi[at] = (clean.poi[at] - 1 + (3 if before % 2 else 6)) % 10 + 1
-        evidence = Evidence.of(replace(clean, poi=poi), clean.poi, leak(clean, 0.8, SEED), 11)
+        evidence = Evidence.of(replace(clean, poi=poi), clean.poi, leak(clean, 0.8, SEED), 11, unchanged(11))
         assert rest_right(clean, evidence, restored_by(Bigram(), evidence)) > 0.98
         assert rest_right(clean, evidence, restored_by(Frequency(), evidence)) < 0.9
 
@@ -136,7 +139,7 @@ class TestPerUser:
             user=np.array([0, 1, 0, 1, 2], np.int32),
         )
         poi = np.array([p for s in clean for p in s], np.int32)
-        evidence = Evidence.of(released, poi, np.array([True, True, False, False, False]), 10)
+        evidence = Evidence.of(released, poi, np.array([True, True, False, False, False]), 10, unchanged(10))
         # What user 0 never leaked, and all that user 2 released, is what stood behind it most often with anybody.
         assert PerUser().restore(evidence, SEED, CPU)[6:].tolist() == [4, 6, 3, 5, 6, 3, 5, 6, 3]
 
@@ -168,7 +171,7 @@ def evidences(draw: st.DrawFn) -> Evidence:
     n = released.positions
     clean = np.array(draw(st.lists(poi, min_size=n, max_size=n)), np.int32)
     leaked = np.array(draw(st.lists(st.booleans(), min_size=len(released), max_size=len(released))), bool)
-    return Evidence.of(released, clean, leaked, rows)
+    return Evidence.of(released, clean, leaked, rows, unchanged(rows))
 
 
 class TestTablesAgainstDictionaries:
@@ -181,7 +184,7 @@ class TestTablesAgainstDictionaries:
 class TestBridge:
     def test_a_map_that_is_its_own_inverse_falls(self) -> None:
         clean = city(300, 20)
-        evidence = Evidence.of(mapped(clean, swaps(20)), clean.poi, leak(clean, 0.5, SEED), 21)
+        evidence = Evidence.of(mapped(clean, swaps(20)), clean.poi, leak(clean, 0.5, SEED), 21, unchanged(21))
         restored, measures = purify(QUICK, evidence, SEED, CPU)
         assert rest_right(clean, evidence, restored) > 0.95
         (identity,) = measures.values()
@@ -192,14 +195,14 @@ class TestBridge:
     def test_passes_repeat_the_inverse(self) -> None:
         """Why three passes can be worse than one: on a fixed map each pass turns back once more."""
         clean = city(300, 20)
-        evidence = Evidence.of(mapped(clean, turn(20)), clean.poi, leak(clean, 0.5, SEED), 21)
+        evidence = Evidence.of(mapped(clean, turn(20)), clean.poi, leak(clean, 0.5, SEED), 21, unchanged(21))
         found = answers(QUICK, evidence)
         assert rest_right(clean, evidence, found[1]) > 0.95
         assert rest_right(clean, evidence, found[3]) < 0.05
 
     def test_a_clean_release_teaches_the_identity(self) -> None:
         clean = city(300, 20)
-        evidence = Evidence.of(clean, clean.poi, leak(clean, 0.5, SEED), 21)
+        evidence = Evidence.of(clean, clean.poi, leak(clean, 0.5, SEED), 21, unchanged(21))
         assert min(bridge_models.unchanged(evidence, answers(QUICK, evidence))) > 0.98
 
     def test_unchanged_by_hand(self) -> None:
@@ -210,12 +213,12 @@ class TestBridge:
     def test_sessions_longer_than_the_model_sees(self) -> None:
         clean = city(100, 6)
         short = replace(QUICK, model=replace(SMALL, max_positions=4))
-        evidence = Evidence.of(mapped(clean, swaps(6)), clean.poi, leak(clean, 0.5, SEED), 7)
+        evidence = Evidence.of(mapped(clean, swaps(6)), clean.poi, leak(clean, 0.5, SEED), 7, unchanged(7))
         assert rest_right(clean, evidence, restored_by(short, evidence)) > 0.9
 
     def test_global_randomness_is_left_alone(self) -> None:
         clean = city(20, 6)
-        evidence = Evidence.of(clean, clean.poi, leak(clean, 0.5, SEED), 7)
+        evidence = Evidence.of(clean, clean.poi, leak(clean, 0.5, SEED), 7, unchanged(7))
         torch.manual_seed(1)
         LIGHT["bridge"].restore(evidence, SEED, CPU)
         drawn = torch.rand(3)
@@ -252,7 +255,7 @@ class TestEvidence:
     def test_clean_values_of_other_sessions_do_not_enter(self) -> None:
         other = CLEAN.copy()
         other[~HAND.positions] = 5
-        assert (Evidence.of(RELEASED, other, LEAKED, 7).clean == HAND.clean).all()
+        assert (Evidence.of(RELEASED, other, LEAKED, 7, unchanged(7)).clean == HAND.clean).all()
         assert not HAND.clean[~HAND.positions].any()
 
     @pytest.mark.parametrize(
@@ -305,23 +308,20 @@ class TestPurify:
         assert restored_by(Rogue(np.full(14, 2, np.int32)), HAND).tolist() == CLEAN[:8].tolist() + [2] * 6
 
 
-@pytest.mark.parametrize("rule", [None, "exact", "guess"])
+@pytest.mark.parametrize("rule", ["exact", "guess"])
 @pytest.mark.parametrize("name", ADVERSARIES)
 class TestContract:
-    """What holds for every adversary, a new one included, whether it knows the rule or not."""
+    """What holds for every adversary, a new one included, whether the channel is exact or a guess."""
 
-    def evidence(self, ratio: float, rule: str | None) -> tuple[Sessions, Evidence]:
+    def evidence(self, ratio: float, rule: str) -> tuple[Sessions, Evidence]:
         clean = city(40, 12)
         leaked = leak(clean, ratio, SEED)
-        if rule is None:
-            poi = np.random.default_rng(1).integers(1, 13, clean.positions).astype(np.int32)
-            return clean, Evidence.of(replace(clean, poi=poi), clean.poi, leaked, 13)
         sets = choices(12)
         known = Rule(sets, uniform(sets), exact=rule == "exact")
         return clean, Evidence.of(drawn(clean, sets), clean.poi, leaked, 13, known)
 
     @pytest.mark.parametrize("ratio", [0, 0.3])
-    def test_shape_range_and_leaked_sessions(self, name: str, rule: str | None, ratio: float) -> None:
+    def test_shape_range_and_leaked_sessions(self, name: str, rule: str, ratio: float) -> None:
         clean, evidence = self.evidence(ratio, rule)
         restored = restored_by(LIGHT[name], evidence)
         assert restored.shape == clean.poi.shape
@@ -332,36 +332,31 @@ class TestContract:
             at = evidence.positions
             assert (restored[at] == clean.poi[at]).all()
 
-    def test_same_seed_same_result_and_nothing_changed_in_place(self, name: str, rule: str | None) -> None:
+    def test_same_seed_same_result_and_nothing_changed_in_place(self, name: str, rule: str) -> None:
         _, evidence = self.evidence(0.3, rule)
         before = evidence.released.poi.copy()
         a, b = (restored_by(LIGHT[name], evidence) for _ in range(2))
         assert (a == b).all()
         assert (evidence.released.poi == before).all()
 
-    def test_who_uses_no_leak_is_not_moved_by_one(self, name: str, rule: str | None) -> None:
+    def test_who_uses_no_leak_is_not_moved_by_one(self, name: str, rule: str) -> None:
         _, evidence = self.evidence(0.3, rule)
         if not LIGHT[name].uses_leak:
             alone = restored_by(LIGHT[name], evidence.without_leak())
             assert (restored_by(LIGHT[name], evidence) == alone).all()
 
-    def test_with_neither_leak_nor_rule_the_release_stays(self, name: str, rule: str | None) -> None:
-        _, evidence = self.evidence(0, rule)
-        alone = replace(evidence, rule=None)
-        assert (restored_by(LIGHT[name], alone) == evidence.released.poi).all()
-
-    def test_with_everything_leaked_all_is_clean(self, name: str, rule: str | None) -> None:
+    def test_with_everything_leaked_all_is_clean(self, name: str, rule: str) -> None:
         clean, evidence = self.evidence(1, rule)
         if LIGHT[name].uses_leak:
             assert (restored_by(LIGHT[name], evidence) == clean.poi).all()
 
-    def test_an_empty_release_is_no_trouble(self, name: str, rule: str | None) -> None:
+    def test_an_empty_release_is_no_trouble(self, name: str, rule: str) -> None:
         _, some = self.evidence(0, rule)
         nothing = sessions_of()
         evidence = Evidence(nothing, np.zeros(0, bool), np.zeros(0, np.int32), 13, some.rule)
         assert restored_by(LIGHT[name], evidence).shape == (0,)
 
-    def test_the_repr_names_every_setting(self, name: str, rule: str | None) -> None:
+    def test_the_repr_names_every_setting(self, name: str, rule: str) -> None:
         assert repr(ADVERSARIES[name]) == repr(replace(ADVERSARIES[name]))  # type: ignore[type-var]
         assert " at 0x" not in repr(ADVERSARIES[name])
 

@@ -10,7 +10,7 @@ import torch
 
 from ghostpoi.attack.adversaries.relinking import Relinker
 from ghostpoi.audits import grid
-from ghostpoi.audits.grid import Contest, Grid
+from ghostpoi.audits.grid import Contest, Grid, contests_between
 from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions
@@ -59,7 +59,8 @@ def test_a_variant_with_pseudonyms_shares_the_release_and_alone_faces_the_relink
 def test_a_victim_that_reads_users_gets_those_that_the_adversary_knows(
     runner: run.Runner, data: Prepared, monkeypatch: pytest.MonkeyPatch, adversary: str, release: str
 ) -> None:
-    seen = trained_on(runner._grid, Contest(release, adversary, 0.1, "user"), monkeypatch)
+    (contest,) = contests_between(release, adversary, 0.1, ["user"])
+    seen = trained_on(runner._grid, contest, monkeypatch)
     leaked = grid.leak(data.train, 0.1, grid.Seed(0)) & (adversary != "habits")  # A7 has no leak
     known = leaked if release == ROTATED else np.ones(len(leaked), bool)
     assert (seen[known] == data.train.user[known]).all()
@@ -71,7 +72,7 @@ def test_with_the_relinker_it_gets_the_users_found(
     runner: run.Runner, data: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = data.train.user[::-1].copy()
-    monkeypatch.setattr(Relinker, "users", lambda self, evidence, rule: found)
+    monkeypatch.setattr(Relinker, "users", lambda self, evidence: found)
     assert (trained_on(runner._grid, Contest(ROTATED, "relink", 0.1, "user"), monkeypatch) == found).all()
 
 

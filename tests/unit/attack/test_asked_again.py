@@ -45,10 +45,9 @@ def test_without_a_seed_every_leak_and_every_seed_restores_the_same(name: str) -
 
 def test_the_same_question_is_answered_once_and_another_one_anew() -> None:
     known = evidence(city(40, 12), 1)
-    assert known.rule is not None
     _inferred.cache_clear()
-    first = HiddenMarkov().infer(known, known.rule)
-    again = HiddenMarkov().infer(evidence(city(40, 12), 1), known.rule)
+    first = HiddenMarkov().infer(known)
+    again = HiddenMarkov().infer(evidence(city(40, 12), 1))
     assert again[1] is first[1]
     for model, asked in (
         (StepLengths(), known),
@@ -56,6 +55,6 @@ def test_the_same_question_is_answered_once_and_another_one_anew() -> None:
         (HiddenMarkov(), known.without_leak()),
         (HiddenMarkov(), replace(known, released=replace(known.released, time=known.released.time + 1))),
     ):
-        assert model.infer(asked, known.rule)[1] is not first[1]
-    found = HiddenMarkov().inferred(known, known.rule)
+        assert model.infer(asked)[1] is not first[1]
+    found = HiddenMarkov().inferred(known)
     assert (found[1] == first[1]).all()

@@ -133,7 +133,6 @@ class TestWhereTheyMustSucceed:
         lat = np.array([np.nan, 0.0, 0.2, 0.001, 0.201, 0.1, 0.4, 0.401, 0.7])
         leaked = [[6, 6, 7]] * 10
         evidence = evidence_of(sets, range(12), [*([[7, 7, 8]] * 10), [3, 5], [4, 5]], leaked)
-        assert evidence.rule is not None
         known = replace(evidence, rule=replace(evidence.rule, lat=lat, lon=np.zeros(9)))
         assert answer("hidden-markov", known)[30:] == [3, 1, 4, 2]
         apart = answer("hidden-markov", evidence)[30:]
@@ -146,8 +145,7 @@ class TestWhereTheyMustSucceed:
         clean = [g.choice([1, 2], p=[0.9, 0.1] if u % 2 else [0.1, 0.9], size=60) for u in range(20)]
         released = [np.where(g.random(60) < 0.9, 5, np.where(c == 1, 3, 4)).tolist() for c in clean]
         evidence = evidence_of(sets, range(20), released, exact=False)
-        assert evidence.rule is not None
-        channel = HabitsLeak().channel(evidence, evidence.rule)
+        channel = HabitsLeak().channel(evidence)
         guess = channel.probability[channel.find(np.array([1, 2]), np.array([5, 5]))]
         assert (guess > 0.75).all()
         exact = replace(evidence, rule=replace(evidence.rule, exact=True))
@@ -177,11 +175,10 @@ class TestWhereTheyMustSucceed:
         sets = candidates_of([5], [5], [], [], [1])
         lat = np.array([np.nan, 0.0, 0.2, 0.001, 0.201, 0.1])
         evidence = evidence_of(sets, range(2), [[3, 3, 5], [4, 4, 5]])
-        assert evidence.rule is not None
         known = replace(evidence, rule=replace(evidence.rule, lat=lat, lon=np.zeros(6)))
         assert answer("habits", known) == [3, 3, 1, 4, 4, 2]
         assert len({answer("habits", evidence)[k] for k in (2, 5)}) == 1
-        v = Visits.of(known, known.rule.channel, known.symbol)  # type: ignore[union-attr]
+        v = Visits.of(known, known.rule.channel, known.symbol)
         near = closeness(v, np.where(v.habit_clean > 2, 2.0, 0.1), lat, np.zeros(6), 0.5)
         km = haversine_km(np.array([0.0, 0.2]), np.zeros(2), np.array([0.001]), np.zeros(1))
         assert near[:2] == pytest.approx(1 / (km + 0.5))
@@ -219,11 +216,6 @@ class TestManyReleases:
         assert both.clean.tolist() == [1, 2, 2, 3, 4]
         assert both.released.tolist() == [0, 0, 1, 2, 2]  # nothing gives 1 and 5: the first release decides
         assert both.probability == pytest.approx([1 / 4, 1 / 9, 1 / 9, 1, 1])
-
-    def test_without_a_rule_it_is_a5(self) -> None:
-        clean, drawn, leaked, _ = self.case(2)
-        evidence = Evidence.of(with_poi(clean, drawn[0]), clean.poi, leaked, 31, None, (drawn[1],))
-        assert answer("multi-release", evidence) == answer("per-user", evidence)
 
 
 class TestChannelLearning:

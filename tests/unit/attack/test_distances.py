@@ -13,7 +13,6 @@ STEP_KM = 1.11195  # a hundredth of a degree of latitude
 def test_released_venues_that_stand_for_none_are_passed_over() -> None:
     """The rule releases nothing as POI 3. A position that shows it gets no guess; those before and after do."""
     evidence = evidence_of(candidates_of([2], [1], [1, 2]), [0], [[1, 2, 3, 1, 3]])
-    assert evidence.rule is not None
     place = {"lat": np.array([0.0, 0.0, 0.01, 0.02]), "lon": np.zeros(4)}
     evidence = replace(evidence, rule=replace(evidence.rule, **place))
     km = np.array([np.nan, 2 * STEP_KM, np.nan, STEP_KM, np.nan])

@@ -92,7 +92,6 @@ class TestAgainstDictionaries:
     @given(situations())
     def test_deconvolution_takes_the_likeliest(self, situation: tuple[Evidence, Channel]) -> None:
         evidence, _ = situation
-        assert evidence.rule is not None
         channel = evidence.rule.channel.covering(evidence.released.poi)
         released = Counter(evidence.released.poi.tolist())
         entries = zip(channel.clean.tolist(), channel.released.tolist(), strict=True)

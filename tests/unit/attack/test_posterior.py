@@ -115,8 +115,7 @@ def test_totals_are_met() -> None:
     noise = np.random.default_rng(3)
     released = flat_sessions(noise.integers(1, 4, 600), [6] * 100, np.arange(100) % 20)
     evidence = Evidence(released, np.zeros(100, bool), np.zeros(600, np.int32), 4, by_popularity([5, 3, 2]))
-    assert evidence.rule is not None
-    (block,) = blocks(evidence, Posterior().knowledge(evidence, evidence.rule))
+    (block,) = blocks(evidence, Posterior().knowledge(evidence))
     assert block.target == pytest.approx(np.array([300, 180, 120]))
     assert block.total(Posterior(rounds=200).shares(block)) == pytest.approx(block.target, abs=1)
 
@@ -140,13 +139,13 @@ def test_hours_name_the_venue() -> None:
 
 def test_outside_knowledge_replaces_what_is_published() -> None:
     evidence = Evidence(sessions_of([1, 2]), np.zeros(1, bool), np.zeros(2, np.int32), 4, by_popularity([9, 1, 1]))
-    slots, rule = np.ones((SLOTS, 4)), by_popularity([9, 1, 1])
+    slots = np.ones((SLOTS, 4))
     informed = InformedPosterior()
-    assert informed.knowledge(evidence, rule).popularity.tolist() == [0, 9, 1, 1]
-    knows = informed.knowledge(replace(evidence, outside=Outside(np.array([0, 0, 7.0, 2]), slots)), rule)
+    assert informed.knowledge(evidence).popularity.tolist() == [0, 9, 1, 1]
+    knows = informed.knowledge(replace(evidence, outside=Outside(np.array([0, 0, 7.0, 2]), slots)))
     assert knows.popularity.tolist() == [0, 0, 7, 2]
     assert knows.hours is slots
-    assert Posterior().knowledge(replace(evidence, outside=Outside(np.ones(4))), rule).popularity[1] == 9
+    assert Posterior().knowledge(replace(evidence, outside=Outside(np.ones(4)))).popularity[1] == 9
 
 
 def test_true_statistics_by_hand() -> None:
@@ -165,8 +164,7 @@ def flat_vocabulary() -> Vocabulary:
 
 def test_without_published_weights_the_release_and_the_leak_say_how_popular_venues_are() -> None:
     evidence = evidence_of(CROWD, [0, 1], [[1, 3, 1], [2, 3, 3]], leaked=[[2, 2, 3]])
-    assert evidence.rule is not None
-    popular = Posterior().knowledge(evidence, evidence.rule).popularity
+    popular = Posterior().knowledge(evidence).popularity
     assert popular[2] > popular[3] > popular[1] > 0
 
 

@@ -95,14 +95,14 @@ class TestLinks:
     def test_users_with_places_of_their_own_are_found(self) -> None:
         clean, rule = homes(), crowds()
         evidence = evidence_of(clean, TWICE, rule)
-        assert (Relinker().users(evidence, rule) == clean.user).all()
+        assert (Relinker().users(evidence) == clean.user).all()
         _, measures = purify(Relink(), evidence, SEED, CPU)
         assert measures == {"linked": 1.0}
 
     def test_places_nobody_is_known_for_are_linked_to_nobody(self) -> None:
         clean, rule = homes(), crowds()
         evidence = evidence_of(clean, np.array([1, 2, 8, 9]), rule)  # two sessions each of users 0 and 1
-        found = Relinker().users(evidence, rule)
+        found = Relinker().users(evidence)
         assert (found[clean.user < 2] == clean.user[clean.user < 2]).all()
         assert not np.isin(found[clean.user >= 2], [0, 1]).any()
 
@@ -110,7 +110,7 @@ class TestLinks:
         # Users 0 and 6 live in one crowd and check in on the same days. Only user 0 leaked.
         clean, rule = homes(users=HOMES + 1, same_day=True), crowds()
         evidence = evidence_of(clean, TWICE, rule)
-        found = Relinker().users(evidence, rule)
+        found = Relinker().users(evidence)
         stranger, own = found[clean.user == HOMES], found[clean.user == 0]
         assert not (stranger[[2, 5]] == 0).any()  # on the days of the leaked sessions
         assert not ((stranger == 0) & (own == 0)).any()
@@ -118,7 +118,7 @@ class TestLinks:
     def test_all_sessions_of_a_pseudonym_go_together(self) -> None:
         clean, rule = homes(), crowds()
         week = clean.user * 4 + np.tile(np.arange(8) // 2, HOMES)
-        found = Relinker().users(evidence_of(clean, np.arange(HOMES) * 8, rule, week), rule)
+        found = Relinker().users(evidence_of(clean, np.arange(HOMES) * 8, rule, week))
         assert (found == clean.user).all()
 
     def test_relinking_restores_more(self) -> None:
@@ -140,10 +140,10 @@ class TestLinks:
         clean, rule, seen = homes(), crowds(), list[int]()
         evidence, real = evidence_of(clean, TWICE, rule), Relinker.users
 
-        def users(self: Relinker, given: Evidence, rule: Rule) -> Ints:
+        def users(self: Relinker, given: Evidence) -> Ints:
             assert given.pseudonym is not None
             seen.append(int(np.isin(given.released.user, clean.user).sum()))
-            return real(self, given, rule)
+            return real(self, given)
 
         monkeypatch.setattr(Relinker, "users", users)
         restored_by(ADVERSARIES["relink-distilled"], evidence)

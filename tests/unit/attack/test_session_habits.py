@@ -19,7 +19,6 @@ def test_a_session_tells_where_in_a_crowd_it_was() -> None:
     # 1 and 2 form a crowd. One session of the user was at 3, near 1, the other at 4, near 2, and most of them at 4.
     sets = candidates_of([1, 2], [1, 2], [], [])
     evidence = evidence_of(sets, [0] * 4, [[3, 1], [4, 2], [4, 1], [4, 4]])
-    assert evidence.rule is not None
     lat = np.array([np.nan, 0.0, 0.2, 0.001, 0.201])
     known = replace(evidence, rule=replace(evidence.rule, lat=lat, lon=np.zeros(5)))
     assert answer("session-habits", known) == [3, 1, 4, 2, 4, 2, 4, 4]

@@ -37,7 +37,6 @@ def test_short_steps_tell_venues_apart_without_a_leak() -> None:
     sets = candidates_of([5], [5], [], [], [1])
     released = [[3, 5], [4, 5]] * 8
     evidence = evidence_of(sets, [0] * 16, released)
-    assert evidence.rule is not None
     known = replace(evidence, rule=replace(evidence.rule, lat=LAT, lon=np.zeros(6)))
     assert answer("step-lengths", known) == [3, 1, 4, 2] * 8
     assert answer("habits", known)[1] == answer("habits", known)[3]

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from anonymous_city import choices, city, drawn
+from attack_evidence import unchanged
 
 from ghostpoi.attack.adversaries import deconvolution
 from ghostpoi.attack.adversaries.deconvolution import Visits
@@ -16,7 +17,7 @@ from ghostpoi.randomness import Seed
 @pytest.mark.parametrize("concentration", [np.inf, 3.0])
 def test_blocks_of_users_change_no_number(concentration: float, monkeypatch: pytest.MonkeyPatch) -> None:
     clean, sets = city(60, 12), choices(12)
-    evidence = Evidence.of(drawn(clean, sets), clean.poi, leak(clean, 0.3, Seed(1)), 13)
+    evidence = Evidence.of(drawn(clean, sets), clean.poi, leak(clean, 0.3, Seed(1)), 13, unchanged(13))
     visits = Visits.of(evidence, uniform(sets), evidence.symbol)
     prior = np.random.default_rng(2).random(len(visits.clean))
     found = []
@@ -34,7 +35,7 @@ def test_blocks_of_users_change_no_number(concentration: float, monkeypatch: pyt
 
 def test_no_visits_make_no_blocks() -> None:
     clean, sets = city(5, 12), choices(12)
-    evidence = Evidence.of(drawn(clean, sets), clean.poi, np.ones(5, bool), 13)
+    evidence = Evidence.of(drawn(clean, sets), clean.poi, np.ones(5, bool), 13, unchanged(13))
     visits = Visits.of(evidence, uniform(sets), evidence.symbol)
     assert list(visits.blocks()) == []
     assert visits.posterior(np.zeros(0), 0.5, 3).shape == (0,)
