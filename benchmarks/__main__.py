@@ -155,6 +155,21 @@ def scale(
 
 
 @app.command()
+def database(
+    url: Annotated[str, typer.Argument(metavar="URL", help="postgresql://USER@HOST/DATABASE; a table is made there.")],
+    json: Json = False,
+    rows: Annotated[int, typer.Option(min=1000, help="Check-ins of a synthetic world.")] = 1_000_000,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where to make the world and keep it. Default: a temporary folder.")
+    ] = None,
+) -> None:
+    """Time `protect` on a table of PostgreSQL, compared with a Parquet file of the same rows."""
+    from benchmarks.databases import database as run
+
+    show(run(rows, url, folder, say), json, _print)
+
+
+@app.command()
 def columns(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the files of the two cities are.")],
     json: Json = False,

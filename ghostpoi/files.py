@@ -8,7 +8,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -179,6 +179,19 @@ def make_private_folder(folder: Path) -> None:
     """Create a folder that only its owner may enter."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.chmod(folder, 0o700)
+
+
+@contextmanager
+def own_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """Yield a new private folder, and remove it afterwards; first remove what killed processes left of theirs."""
+    parent = parent or Path(tempfile.gettempdir())
+    for left in parent.glob(f"{prefix}*"):
+        with suppress(OSError, InputError), locked(left):  # InputError: another process uses it
+            shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as place, ExitStack() as stack:
+        with suppress(OSError):  # some network file systems have no locks
+            stack.enter_context(locked(Path(place)))
+        yield Path(place)
 
 
 @contextmanager

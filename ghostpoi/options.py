@@ -18,6 +18,8 @@ OPEN, VALUE, SHOWN, CLOSE = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
 MARKED = re.compile(f"{OPEN}([a-z_]+)([^{OPEN}{CLOSE}]*){CLOSE}")
 MARKS = re.compile(f"[{OPEN}-{CLOSE}]")
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
+COPIES = "ghostpoi-at-"  # how the name of a folder begins that holds copies of what lies at URLs
+COPY = re.compile(rf"(?:/[^/\s'\"]+)*/{COPIES}\w+/([a-z0-9+.-]+)/")
 COMMON, GROUPS, PANELS, EXAMPLES, LABELS = "common", "groups", "panels", "examples", "labels"
 
 
@@ -91,6 +93,12 @@ def declared() -> dict[str, dict[str, Option]]:
     return found
 
 
+def places(command: str) -> set[str]:
+    """Return the names of the parameters of a command, and of their keywords, that take paths or URLs."""
+    taken = [one for one in declared()[command].values() if one.type in ("path", "source", "release", "released")]
+    return {name for one in taken for name in (one.name, one.keyword)}
+
+
 def groups() -> dict[str, list[str]]:
     """Return the names of options that belong together."""
     return _tables()[GROUPS]
@@ -139,6 +147,11 @@ def options_of(message: str) -> list[Named]:
     return [_named(found) for found in MARKED.finditer(message)]
 
 
+def with_urls(text: str) -> str:
+    """Return a text with URLs in place of the paths of their copies."""
+    return COPY.sub(r"\1://", text) if COPIES in text else text
+
+
 def in_shell(message: str) -> str:
     """Return a message with its options as the command line has them."""
 
@@ -146,7 +159,7 @@ def in_shell(message: str) -> str:
         named = _named(found)
         return " ".join(f"{named.option.flag} {text}" for text in named.shown) or named.option.flag
 
-    return MARKED.sub(written, message) if OPEN in message else message
+    return with_urls(MARKED.sub(written, message) if OPEN in message else message)
 
 
 def in_studio(message: str) -> str:
@@ -161,7 +174,7 @@ def in_studio(message: str) -> str:
         label = _tables()[LABELS].get(named.option.name, named.option.flag)
         return f"“{': '.join(filter(None, (label, ', '.join(named.values))))}”"
 
-    return MARKED.sub(written, message)
+    return with_urls(MARKED.sub(written, message))
 
 
 def values_of(name: str, message: str) -> list[str]:
@@ -197,7 +210,7 @@ def in_python(message: str) -> str:
     >>> in_python(f"use {option('missing', 'drop')}, {option('set', 'method.size=8')} or {option('no_store')}")
     'use missing="drop", set={"method.size": 8} or store=False'
     """
-    return MARKED.sub(lambda found: keyword(*_named(found)[:2]), message) if OPEN in message else message
+    return with_urls(MARKED.sub(lambda found: keyword(*_named(found)[:2]), message) if OPEN in message else message)
 
 
 def _named(found: re.Match[str]) -> Named:

@@ -1,10 +1,13 @@
-"""A progress bar that estimates the time left. It is silent unless stdout is a terminal.
+"""A progress bar that estimates the time left, silent unless stdout is a terminal; and the log, quiet unless wanted.
 
-A program that runs a command can name a file in GHOSTPOI_PROGRESS, which then holds the progress as JSON.
+A program that runs a command can name a file in GHOSTPOI_PROGRESS, which then holds the progress as JSON. The log of
+the package, `logging.getLogger("ghostpoi")`, says which step does what: never a value of a file, nor a seed.
 """
 
 import json
+import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,11 +22,41 @@ OFTEN = 0.3  # seconds between two states of the file
 Say = Callable[[str], None]  # prints one message
 Report = Callable[[str, float], None]  # label of the current work, units of work just finished
 
+LOG = logging.getLogger("ghostpoi")
+LOG.addHandler(logging.NullHandler())  # a program that wants to see it adds its own
+COUNTED = re.compile(r"[\d,.]+")
 BEFORE = "already done"  # label for work that an earlier run finished: it moves the bar but does not count as speed
 
 
 def no_report(label: str, units: float) -> None:
     """Ignore progress."""
+
+
+def logged(report: Report) -> Report:
+    """Let the log say, too, when another kind of work begins."""
+    last = ""
+
+    def both(label: str, units: float) -> None:
+        nonlocal last
+        if (kind := COUNTED.sub("", label)) != last:
+            last = kind
+            LOG.info("%s", label)
+        report(label, units)
+
+    return both
+
+
+@contextmanager
+def timed(step: str) -> Iterator[None]:
+    """Log when a step begins, and how long it took."""
+    LOG.info("%s begins", step, extra={"step": step})
+    begin = time.monotonic()
+    try:
+        yield
+    except BaseException:
+        LOG.info("%s ended early", step, extra={"step": step, "seconds": round(time.monotonic() - begin, 3)})
+        raise
+    LOG.info("%s is done", step, extra={"step": step, "seconds": round(time.monotonic() - begin, 3)})
 
 
 @dataclass

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from math import inf
 from numbers import Integral, Real
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from ghostpoi.api.given import FRAMES
 from ghostpoi.errors import InputError
 from ghostpoi.files import refuse_loops
-from ghostpoi.options import Option, declared, in_python, keyword, quoted
-from ghostpoi.progress import Report, Say, no_report
+from ghostpoi.options import COPIES, Option, declared, in_python, keyword, quoted, with_urls
+from ghostpoi.progress import Report, Say, logged, no_report, timed
+from ghostpoi.stores import at_hand, url_of
 
 WRONG = object()
 
@@ -145,15 +148,32 @@ def step(function: Callable[Concatenate[Door, P], R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def called(*arguments: P.args, **keywords: P.kwargs) -> R:
-        run: Callable[..., R] = function
+        run, name = cast(Callable[..., R], function), function.__name__
         try:
-            return run(PYTHON, **checked(function.__name__, signature, arguments, keywords))
+            asked = checked(name, signature, arguments, keywords)
+            with at_hand(asked, name) as here, timed(name):
+                return elsewhere(run(PYTHON, **here))
         except InputError as e:
             e.spell(in_python)
             raise
 
     called.__signature__ = signature  # type: ignore[attr-defined]
     return called
+
+
+def elsewhere(result: R) -> R:
+    """Return a result that names URLs in place of their copies, which are removed."""
+    held = {one.name: getattr(result, one.name) for one in fields(cast(Any, result))} if is_dataclass(result) else {}
+    changed = {name: new for name, old in held.items() if (new := _url(old)) is not old}
+    return cast(R, replace(cast(Any, result), **changed)) if changed else result
+
+
+def _url(value: Any) -> Any:
+    if isinstance(value, tuple) and any(isinstance(one, Path) for one in value):
+        return tuple(map(_url, value))
+    if isinstance(value, dict) and COPIES in (text := json.dumps(value)):
+        return json.loads(with_urls(text))
+    return (url_of(value) or value) if isinstance(value, Path) else value
 
 
 def through(door: Door, step: Callable[..., R]) -> Callable[..., R]:
@@ -196,4 +216,4 @@ def _levels() -> int:
     return level - 1
 
 
-PYTHON = Door(_warn, lambda total: nullcontext(no_report), in_python, python_call)
+PYTHON = Door(_warn, lambda total: nullcontext(logged(no_report)), in_python, python_call)

@@ -12,6 +12,7 @@ from ghostpoi.api.door import Door, step
 from ghostpoi.api.given import PathLike, ReadingOptions, assignments, divided, mapped, optional, source_of
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
+from ghostpoi.stores import at_hand, url_of
 
 if TYPE_CHECKING:
     import polars
@@ -55,7 +56,8 @@ class Release(Generic[Frame]):
         """The released rows: as a frame of the caller's kind, or as a polars frame if the source was a file."""
         from ghostpoi.release.manifest import read_data
 
-        rows = self._rows or read_data(folder_of(self), self.manifest).all_rows
+        with at_hand({"release": self.folder}, "verify") as here:
+            rows = self._rows or read_data(folder_of(here["release"]), self.manifest).all_rows
         return rows.to_frame(self.manifest["columns"]["fields"])
 
     @property
@@ -137,6 +139,11 @@ def protect(
             made = release_in_memory(rows, formats.read(file, rows.mapping), door.say, report)
             return Release(made.manifest, made.rows, pairs=_pairs(made) if pairs else None)
         folder, own = Path(output), Path(private or f"{output}.private")
+        if private is None and url_of(folder):
+            raise InputError(
+                f"{folder} is in a store, where others may read what lies next to it; name a place of its own for the "
+                f"private folder with {option('private')}"
+            )
         request = ReleaseRequest(
             **vars(rows),
             file=file,

@@ -16,11 +16,13 @@ from typer.core import TyperCommand, TyperGroup
 from ghostpoi import __version__
 from ghostpoi.cli import commands, study
 from ghostpoi.cli.commands import interruption
-from ghostpoi.cli.output import say
+from ghostpoi.cli.output import failed, log_to_stderr, say
 from ghostpoi.cli.study import demo
 from ghostpoi.errors import InputError
 from ghostpoi.options import Option, declared, examples, panels
 from ghostpoi.plugins import missing
+from ghostpoi.progress import timed
+from ghostpoi.stores import at_hand
 
 FAULT = "ghostpoi itself"  # what failed if no plug-in did
 READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
@@ -63,9 +65,11 @@ def _add(app: typer.Typer, run: Callable[..., None], name: str, group: str = "")
     """Add a command with its declared options to an application."""
 
     def command(**given: Any) -> None:
-        run(**given)
+        with timed(" ".join(filter(None, (group, name)))), at_hand(given, declaration) as here:
+            run(**here)
 
-    options = declared()[f"{group}-{name}" if group else name]
+    declaration = f"{group}-{name}" if group else name
+    options = declared()[declaration]
     parameters = [_parameter(one) for one in options.values() if one.only != "Python"]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     shown = "\n\n".join(["Examples:", *examples(name)]) if examples(name) else None
@@ -85,7 +89,7 @@ def _parameter(one: Option) -> inspect.Parameter:
     if not (one.required or (one.argument and one.default is None)):
         default = commands.default(one)
         kind = kind | None if default is None else kind
-    if one.type == "source":
+    if TYPES[one.type] is Path:
         texts["parser"] = _place
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, default=default,
@@ -140,8 +144,15 @@ def _common(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log on stderr what is done, and how long.")] = False,
+    log_format: Annotated[
+        str,
+        typer.Option(metavar="FORMAT", help="json: write to stderr one JSON object a line only. Default: text."),
+    ] = "text",
 ) -> None:
-    pass
+    if log_format not in ("text", "json"):
+        raise InputError(f"--log-format {log_format}: use text or json")
+    log_to_stderr(verbose, log_format == "json")
 
 
 def main() -> None:
@@ -162,7 +173,7 @@ def main() -> None:
         code = app(prog_name="ghostpoi", standalone_mode=False)
         sys.stdout.flush()
     except InputError as e:
-        _fail(str(e), e.code)
+        _fail(str(e), e.code, _may_quote(e))
     except ModuleNotFoundError as e:
         _fail(missing(e.name or "") or _unexpected(e))
     except KeyboardInterrupt:
@@ -207,6 +218,19 @@ def _interrupted() -> None:
     sys.exit(130)
 
 
+QUIET = ("api", "cli", "files", "stores", "settings", "plugins", "release.make", "release.private_folder",
+         "release.manifest", "regions.engine", "regions.scale", "formats.databases", "formats.query")  # fmt: skip
+
+
+def _may_quote(error: InputError) -> bool:
+    """Return whether the sentence of an error may quote a value of a file: modules that see values have raised it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    return not f"{module.removeprefix('ghostpoi.')}.".startswith(tuple(f"{name}." for name in QUIET))
+
+
 def _unexpected(error: BaseException) -> str:
     """Store the traceback of an error, which may quote clean values, for its owner alone; return what to say."""
     import tempfile
@@ -241,7 +265,7 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
 
 
-def _fail(sentence: str, code: int = 2) -> None:
+def _fail(sentence: str, code: int = 2, may_quote: bool = False) -> None:
     with contextlib.suppress(OSError):  # there may be no place for the message either
-        say(f"ghostpoi: {sentence}")
+        failed(f"ghostpoi: {sentence}", code, may_quote)
     sys.exit(code)

@@ -12,7 +12,8 @@ from ghostpoi.cli import output as terminal
 from ghostpoi.cli.output import console, say, show, tell
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_private_folder, refuse_loops
-from ghostpoi.options import Option, declared, groups, option
+from ghostpoi.options import Option, declared, groups, option, with_urls
+from ghostpoi.stores import url_of
 
 
 def default(one: Option) -> Any:
@@ -102,7 +103,7 @@ def init(file: Path, output: Path, force: bool, map: list[str] | None, **reading
         raise InputError(f"{option('output', output)}: the folder {output.parent} does not exist; create it first")
     found = formats.read(source_of(file, given("init", reading)), mapping(map))
     with replacing(output) as out:
-        out.write(settings_file(str(file), {"columns": found.mapping}).encode())
+        out.write(settings_file(with_urls(str(file)), {"columns": found.mapping}).encode())
     say(f"wrote {output}; look at the columns, decide on the limits, then: ghostpoi choose {file} --config {output}")
 
 
@@ -121,7 +122,7 @@ def protect(json: bool, dry_run: bool, **asked: Any) -> None:
 def _named(asked: dict[str, Any]) -> list[str]:
     """Return the words that name the check-ins of a command: the file, and what is read of a database."""
     more = [(f"--{name.replace('_', '-')}", asked[name]) for name in ("table", "query", "order_by") if asked.get(name)]
-    return [str(asked["file"]), *(word for pair in more for word in pair)]
+    return [with_urls(str(asked["file"])), *(word for pair in more for word in pair)]
 
 
 def _estimate(json: bool, asked: dict[str, Any]) -> None:
@@ -214,7 +215,7 @@ def page_about(file: Path | str, given: Path | None) -> Iterator[Path | None]:
     """Yield where the page about a clean file goes: if no option says it, into a private folder next to the file."""
     from ghostpoi.formats.folder import root_of
 
-    if isinstance(file, str):  # a URL
+    if isinstance(file, str) or url_of(file):
         yield given
         return
     source = root_of(file).absolute()

@@ -7,19 +7,23 @@ Functions import rich themselves: commands import this file before they have a r
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shlex
 import string
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ghostpoi.options import command_line, in_shell
+from ghostpoi.options import COPIES, command_line, in_shell, with_urls
 from ghostpoi.plugins import missing
+from ghostpoi.progress import LOG, Report, bar, logged
+from ghostpoi.stores import url_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,14 +46,59 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 
 
+class JsonLines(logging.Formatter):
+    """Writes a record of the log as one JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        more = {name: getattr(record, name) for name in ("step", "seconds", "code") if hasattr(record, name)}
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        return json.dumps({"time": when, "level": record.levelname.lower(), "message": record.getMessage()} | more)
+
+
+class _Stderr(logging.Handler):
+    """Writes to what is stderr at that time."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(printable(self.format(record)), file=sys.stderr)
+
+
+def log_to_stderr(verbose: bool, as_json: bool) -> None:
+    """Let the log go to stderr, if it is asked for; only messages and failures without `verbose`."""
+    handler = _Stderr()
+    text = logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S")
+    handler.setFormatter(JsonLines() if as_json else text)
+    LOG.handlers = [handler if verbose or as_json else logging.NullHandler()]
+    LOG.setLevel(logging.INFO if verbose or as_json else logging.WARNING)
+    LOG.propagate = False
+
+
+def _as_json() -> bool:
+    return any(isinstance(handler.formatter, JsonLines) for handler in LOG.handlers)
+
+
 def say(text: str) -> None:
-    """Print a message on stderr."""
-    print(printable(in_shell(text)), file=sys.stderr)
+    """Print a message on stderr, or write it to the log if all of stderr is one."""
+    line = printable(in_shell(text))
+    if _as_json():
+        level = logging.WARNING if "warning: " in line else logging.INFO
+        LOG.log(level, "%s", line.removeprefix("warning: "))
+    else:
+        print(line, file=sys.stderr)
+
+
+def failed(sentence: str, code: int, may_quote: bool) -> None:
+    """Print why a command failed. A log does not hold the sentence if it may quote a value of the file."""
+    if _as_json():
+        hidden = "ghostpoi: the input was refused; the sentence that says why may quote it, so run the command without "
+        text = f"{hidden}--log-format json to see it" if may_quote else printable(in_shell(sentence))
+        LOG.error("%s", text, extra={"code": code})
+    else:
+        say(sentence)
 
 
 def tell(text: object) -> None:
     """Print a line on stdout."""
-    print(printable(text))
+    print(printable(with_urls(str(text))))
 
 
 def console() -> Console:
@@ -70,19 +119,29 @@ def console() -> Console:
 
 def show(result: dict[str, Any], as_json: bool, render: Callable[..., None], *names: object) -> None:
     """Print a result on stdout: as one JSON object, or with a function of `render`."""
+    if COPIES in (text := json.dumps(result)):
+        result = json.loads(with_urls(text))
     if as_json:
         text = json.dumps(result, indent=2, ensure_ascii=False)
         print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
     else:
-        render(console(), *names, result)
+        render(console(), *((url_of(name) or name) if isinstance(name, Path) else name for name in names), result)
 
 
 def door() -> Door:
     """Return how a step speaks to somebody at a terminal."""
     from ghostpoi.api.door import Door
-    from ghostpoi.progress import bar
 
-    return Door(say, bar, in_shell, lambda step, source, more: command_line(step, [source, "-o", "RELEASE"], more))
+    return Door(
+        say, logged_bar, in_shell, lambda step, source, more: command_line(step, [source, "-o", "RELEASE"], more)
+    )
+
+
+@contextmanager
+def logged_bar(total: float) -> Iterator[Report]:
+    """Show a bar, and log what it shows."""
+    with bar(total) as report:
+        yield logged(report)
 
 
 class _Absent(Exception):

@@ -19,7 +19,7 @@ from ghostpoi.files import COMPRESSED
 from ghostpoi.formats.query import Query, without_password
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.times import is_zone
-from ghostpoi.options import option
+from ghostpoi.options import option, with_urls
 
 USUAL = 4 * 10**9  # bytes; the largest public check-in files have about 2 GB, and parsing takes six times the text
 MAX_RATIO = 200  # real tables shrink to a tenth; bombs shrink to a hundredth and less
@@ -175,7 +175,7 @@ class Source:
     @property
     def place(self) -> str:
         """How a call names it: by its path, or by the URL of its database without the password."""
-        return without_password(self.query.place)[0] if self.query else str(self.path)
+        return without_password(self.query.place)[0] if self.query else with_urls(str(self.path))
 
     @property
     def in_memory(self) -> bool:

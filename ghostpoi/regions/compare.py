@@ -11,6 +11,7 @@ import numpy as np
 from ghostpoi.data.checkins import Checkins, Ints
 from ghostpoi.draw.whole_table import fast_steps, prepare
 from ghostpoi.errors import InputError
+from ghostpoi.files import make_private_folder
 from ghostpoi.formats import Source
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
@@ -108,6 +109,8 @@ def _divided_pair(
     written = replace(
         written, regions=clean.regions, format=clean.format, fields=fields, source=source, checked=checked
     )
+    if not isinstance(stages.engine, OneProcess):
+        written = written.for_workers()
     _write_routes(clean, written, fewer)
     problems, failed = stages.run("writing", divide_release, written, range(len(written.pieces.pieces)))
     done_all((problems, failed), lambda number: str(written.pieces.pieces[number].path))
@@ -152,11 +155,11 @@ def find_shown(job: Job, number: int, withhold: bool) -> None:
 
 def _write_routes(clean: Job, written: Job, fewer: bool) -> None:
     """Note the region of each row of the release: that of its clean row."""
-    folder = written.folder / ROUTES
-    folder.mkdir(parents=True, mode=0o700)
+    make_private_folder(written.folder)
     for part in range(len(clean.pieces.names)):
         routes = [_shown_route(clean, piece.number, fewer) for piece in clean.pieces.of_part(part)]
-        np.save(folder / f"{part:06}.npy", np.concatenate(routes))
+        with leaving(written.result(ROUTES, part)) as folder:
+            np.save(folder / ROUTE, np.concatenate(routes))
 
 
 def _shown_route(clean: Job, number: int, fewer: bool) -> Ints:
@@ -173,8 +176,8 @@ def _shown_route(clean: Job, number: int, fewer: bool) -> Ints:
 
 def divide_release(job: Job, number: int) -> str:
     """Divide a piece of the release like its clean rows; return what is wrong with its number of rows."""
-    piece = job.pieces.pieces[number]
-    route: Ints = np.load(job.folder / ROUTES / f"{piece.part:06}.npy", mmap_mode="r")[piece.before :]
+    piece = job.piece(number)
+    route: Ints = np.load(job.result(ROUTES, piece.part) / ROUTE, mmap_mode="r")[piece.before :]
     rows = raw_rows(job.source, piece, job.request.mapping)
     count = 0 if rows is None else len(rows)
     last = piece == job.pieces.of_part(piece.part)[-1]

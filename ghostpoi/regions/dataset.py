@@ -1,15 +1,12 @@
 """A dataset for commands that only read it. What is divided lies in a folder that exists while they run."""
 
-import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
 
-from ghostpoi import formats
-from ghostpoi.errors import InputError
-from ghostpoi.files import locked, make_private_folder
+from ghostpoi import formats, stores
+from ghostpoi.files import make_private_folder, own_folder
 from ghostpoi.formats import Source
 from ghostpoi.formats.databases import ROWS, stored
 from ghostpoi.progress import Report, Say
@@ -48,23 +45,13 @@ def working(scale: Scale, private: Path | None, say: Say, report: Report) -> Ite
     The folder lies in the private folder, if that exists, else where temporary files do. Workers elsewhere must see it.
     """
     with (
-        _own_folder(private.resolve() if private is not None and private.is_dir() else None) as place,
+        own_folder(PREFIX, private.resolve() if private is not None and private.is_dir() else None) as place,
         engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine,
     ):
-        yield place, Stages(engine, report, scale)
-
-
-@contextmanager
-def _own_folder(parent: Path | None) -> Iterator[Path]:
-    """Yield a new folder, and remove it afterwards; first remove what killed processes left of theirs."""
-    parent = parent or Path(gettempdir())
-    for left in parent.glob(f"{PREFIX}*"):
-        with suppress(OSError, InputError), locked(left):  # InputError: another process uses it
-            shutil.rmtree(left)
-    with TemporaryDirectory(prefix=PREFIX, dir=parent) as place, ExitStack() as stack:
-        with suppress(OSError):  # some network file systems have no locks
-            stack.enter_context(locked(Path(place)))
-        yield Path(place)
+        try:
+            yield place, Stages(engine, report, scale)
+        finally:
+            stores.remove_all(place)
 
 
 PREFIX = "ghostpoi-reading-"
@@ -95,6 +82,8 @@ def read_here(job: Job, stages: Stages) -> Job:
 def divided(job: Job, stages: Stages) -> Job:
     """Find the regions of a dataset and divide its pieces."""
     make_private_folder(job.folder)
+    if not isinstance(stages.engine, OneProcess):
+        job = job.for_workers()
     every = range(len(job.pieces.pieces))
     if not job.held:
         fit_pieces(stages, job.source, job.pieces.pieces)

@@ -61,7 +61,7 @@ def find_regions(job: Job) -> tuple[Region, ...]:
     venues = pl.read_parquet(tables, columns=columns)[by_id]
     number = _numbers(job, venues)
     by_key = np.argsort(venues["key"].to_numpy())
-    with leaving(job.folder / FOLDER) as folder:
+    with leaving(job.result(FOLDER, 0)) as folder:
         np.save(folder / survey.VENUE_KEYS, venues["key"].to_numpy()[by_key])
         np.save(folder / NUMBERS, number[by_key])
     ids = pl.read_parquet(tables, columns=["id"])["id"]
@@ -73,7 +73,8 @@ def region_of_rows(job: Job, number: int) -> Ints:
     found = survey.read_survey(job, number)
     if found is None:
         return np.empty(0, np.int32)
-    known, numbers = (np.load(job.folder / FOLDER / name, mmap_mode="r") for name in (survey.VENUE_KEYS, NUMBERS))
+    folder = job.result(FOLDER, 0)
+    known, numbers = (np.load(folder / name, mmap_mode="r") for name in (survey.VENUE_KEYS, NUMBERS))
     venue = found.load(survey.VENUE)
     of_venue = np.append(np.int32(0), numbers[np.searchsorted(known, found.load(survey.VENUE_KEYS))])
     of_venue[0] = of_venue[venue[venue > 0][:1]].sum()
@@ -165,7 +166,7 @@ def scatter(job: Job, number: int) -> None:
     """Divide a piece."""
     if is_done(job.result(FRAGMENTS, number)):
         return
-    piece, route = job.pieces.pieces[number], region_of_rows(job, number)
+    piece, route = job.piece(number), region_of_rows(job, number)
     rows = job.held.all_rows if job.held else raw_rows(job.source, piece, job.request.mapping) if len(route) else None
     divide(job, number, route, rows)
 

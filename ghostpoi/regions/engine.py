@@ -18,13 +18,14 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any, Protocol
 
-from ghostpoi import __version__
-from ghostpoi.errors import EngineFailed, InputError
+from ghostpoi import __version__, stores
+from ghostpoi.errors import ConnectionLost, EngineFailed, InputError
 from ghostpoi.files import make_private_folder, replacing
 from ghostpoi.options import option
 from ghostpoi.plugins import need
 from ghostpoi.progress import Say
 from ghostpoi.regions.job import Job, unseen
+from ghostpoi.stores import here
 
 Task = Callable[..., Any]  # of a job, a number and further arguments
 GPU = "GPU"  # the resource that a Dask worker with a GPU announces
@@ -87,7 +88,7 @@ def _tried(task: Task, job: Job, number: int, *more: object, goes_on: bool) -> A
     """Run a task; if it cannot be done, return why. Dask would log an exception with clean values in it."""
     try:
         return task(job, number, *more)
-    except EngineFailed:
+    except (EngineFailed, ConnectionLost):
         raise
     except InputError as e:
         return Failure(number, e.text, refused=True)
@@ -120,18 +121,21 @@ def _tried_on_worker(task: Task, stage: Path, number: int, goes_on: bool, versio
     """Run a task on a worker, with what is stored for all tasks of a stage, and store its result."""
     if version != __version__:
         raise EngineFailed(f"a worker has ghostpoi {__version__}, not {version}; install the same version everywhere")
+    own = here(stage)
     try:
-        job, more = _stored(stage / GIVEN)
+        stores.fetch(own / GIVEN)
+        job, more = _stored(own / GIVEN)
     except OSError:
         raise unseen(stage.parent) from None
     try:
         result = _tried(task, job, number, *more, goes_on=goes_on)
-    except EngineFailed:
+    except (EngineFailed, ConnectionLost):
         raise
     except Exception as e:  # Dask would log it, and it may quote clean values
         result = Raised(_portable(e))
-    with replacing(stage / str(number), mode=0o600) as out:
+    with replacing(own / str(number), mode=0o600) as out:
         out.write(pickle.dumps(result))
+    stores.send(own / str(number))
 
 
 def _portable(error: Exception) -> Exception:
@@ -147,7 +151,8 @@ def _portable(error: Exception) -> Exception:
 
 @lru_cache(maxsize=1)
 def _stored(given: Path) -> Any:
-    return pickle.loads(given.read_bytes())
+    job, more = pickle.loads(given.read_bytes())
+    return job.on_worker(), [one.on_worker() if isinstance(one, Job) else one for one in more]
 
 
 NO_MEMORY = (
@@ -180,10 +185,12 @@ class Dask:
         try:
             with replacing(stage / GIVEN, mode=0o600) as out:
                 out.write(pickle.dumps((job, more)))
+            stores.send(stage / GIVEN)
             return self._run(task, stage, numbers, done, on_gpu, goes_on)
         finally:
             for _ in range(REMOVALS):  # tasks that go on after an error may still write
                 rmtree(stage, ignore_errors=True)
+                stores.remove_all(stage)
                 if not stage.exists():
                     break
 
@@ -207,9 +214,11 @@ class Dask:
                 if isinstance(error, KilledWorker):
                     result = Failure(number, NO_MEMORY, killed=True)
                 elif error is not None:
-                    raise error if isinstance(error, EngineFailed | OSError) else _no_worker(error)
+                    raise error if isinstance(error, EngineFailed | ConnectionLost | OSError) else _no_worker(error)
                 elif future.status != "finished":
                     raise EngineFailed("the connection to the scheduler of Dask was lost; see whether it runs")
+                elif not stores.fetch(stage / str(number)):
+                    raise unseen(stage.parent)
                 elif isinstance(result := pickle.loads((stage / str(number)).read_bytes()), Raised):
                     raise result.error
                 if not isinstance(result, Failure):

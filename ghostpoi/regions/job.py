@@ -3,22 +3,25 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from ghostpoi import stores
 from ghostpoi.columns import VenueColumns
 from ghostpoi.errors import EngineFailed, InputError
+from ghostpoi.files import make_private_folder
 from ghostpoi.formats import CheckinFile, Reading, Source
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
-from ghostpoi.regions.pieces import Pieces
+from ghostpoi.regions.pieces import Piece, Pieces
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.release.verify import Check
 from ghostpoi.settings import RegionSettings
+from ghostpoi.stores import here, url_of
 
 SURVEY, FRAGMENTS, RELEASED = "survey", "fragments", "released"  # stages that leave a folder per task
 
@@ -75,12 +78,48 @@ class Job:
         )  # fmt: skip
 
     def result(self, stage: str, number: int) -> Path:
-        """Return the folder that a task leaves."""
-        return self.folder / stage / f"{number:06}"
+        """Return the folder that a task leaves. If it has left it elsewhere, it is fetched."""
+        stores.take(folder := self.folder / stage / f"{number:06}")
+        return folder
 
     def results(self, stage: str) -> list[Path]:
         """Return the folders that all tasks of a stage have left, in order."""
-        return sorted((self.folder / stage).glob("[0-9]*"))
+        names = stores.given(self.folder / stage) or [one.name for one in (self.folder / stage).glob("[0-9]*")]
+        return [self.result(stage, int(name)) for name in sorted(names)]
+
+    def for_workers(self) -> "Job":
+        """Let workers that see no folder of this machine fetch what it reads."""
+        if not url_of(self.folder):
+            return self
+        made = dict[Path, Path]()
+        for piece in self.pieces.pieces:
+            place = piece.path
+            if not url_of(place):
+                place = make_inside(self.folder, "input") / f"{piece.part:06}{piece.path.suffix}"
+                with suppress(FileExistsError):
+                    place.symlink_to(piece.path)
+            if place not in made.values():
+                stores.offer(place)
+            made[piece.path] = place
+        return self._reading(made.__getitem__)
+
+    def on_worker(self) -> "Job":
+        """Return the job as this worker has it: with its own copies, if what tasks leave is in a store."""
+        if not url_of(self.folder):
+            return self
+        own = replace(self, folder=here(self.folder), source=replace(self.source, path=here(self.source.path)))
+        make_private_folder(own.folder)
+        return own._reading(here)
+
+    def _reading(self, place: Callable[[Path], Path]) -> "Job":
+        pieces = tuple(replace(piece, path=place(piece.path)) for piece in self.pieces.pieces)
+        return replace(self, pieces=replace(self.pieces, pieces=pieces))
+
+    def piece(self, number: int) -> Piece:
+        """Return a piece, whose file is here."""
+        piece = self.pieces.pieces[number]
+        stores.fetch(piece.path)
+        return piece
 
     def name_of(self, number: int) -> str:
         """Return how messages name a region or, below 0, all of them."""
@@ -103,6 +142,7 @@ def leaving(folder: Path) -> Iterator[Path]:
         yield own
         for path in own.rglob("*"):
             path.chmod(0o700 if path.is_dir() else 0o600)
+        stores.give(own, folder)
         try:
             os.rename(own, folder)
         except OSError:
@@ -161,7 +201,8 @@ def no_sessions(source: Source) -> InputError:
 def unseen(folder: Path) -> EngineFailed:
     """Say that a worker does not read and write the folder of this machine."""
     return EngineFailed(
-        f"some workers cannot use {folder} of this machine; give all machines of the cluster the same folders and user"
+        f"some workers cannot use {folder} of this machine; give all machines of the cluster the same folders and "
+        f"user, or name a private folder in a store with {option('private', 's3://BUCKET/PATH')}"
     )
 
 

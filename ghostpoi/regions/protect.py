@@ -1,6 +1,7 @@
 """Make a release of a dataset: protect each region, join their figures, and put the parts of the release together."""
 
 import hashlib
+import os
 import pickle
 import shutil
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from ghostpoi.draw.publication import device_for
 from ghostpoi.draw.table import protect_table
 from ghostpoi.draw.task import Checkpoint
 from ghostpoi.errors import ConnectionLost, EngineFailed, InputError, RegionsFailed
-from ghostpoi.files import PARTIAL, make_folder, make_private_folder
+from ghostpoi.files import make_folder, make_private_folder
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
@@ -160,18 +161,20 @@ def joint_manifest(job: Job) -> dict[str, Any]:
     return joint | {"regions": {"count": len(job.regions), **job.rule, **most}}  # so that anybody can part them again
 
 
-def assemble(job: Job, part: int, folder: Path) -> None:
-    """Write a part into the folder of the release."""
-    if not folder.is_dir():
-        raise unseen(folder)
+PARTS, PART = "parts", "part"  # the stage that leaves the parts of the release
+
+
+def assemble(job: Job, part: int) -> None:
+    """Write a part of the release."""
+    if is_done(job.result(PARTS, part)):
+        return
     name, pieces = job.pieces.names[part], job.pieces.of_part(part)
-    path = folder / name
-    make_folder(path.parent)
     rows = (found for piece in pieces if (found := _released_rows(job, piece.number, name)) is not None)
     regions = (job.result(RELEASED, region.number) for region in job.regions)
     head = head_of(next(folder for folder in regions if numbers_of(folder)))  # what a part without rows begins with
     tail = job.result(FRAGMENTS, pieces[-1].number) / TAIL
-    write_part(path, rows, head, tail.read_bytes() if tail.exists() else b"")
+    with leaving(job.result(PARTS, part)) as folder:
+        write_part(folder / PART, rows, head, tail.read_bytes() if tail.exists() else b"")
 
 
 def _released_rows(job: Job, piece: int, name: str) -> Rows | None:
@@ -295,16 +298,26 @@ def _write(
     out = data if job.pieces.several else staging
     folder = out if clean is None else make_inside(job.folder, ORDERED)
     make_folder(folder)
-    written = stages.run("writing", assemble, job, range(len(job.pieces.names)), folder.resolve())
+    written = stages.run("writing", assemble, job, range(len(job.pieces.names)))
     done_all(written, lambda part: job.pieces.names[part])
-    if not all((folder / name).is_file() for name in job.pieces.names):
-        raise unseen(folder)
-    for left in folder.rglob(f".*{PARTIAL}"):  # by workers that died
-        left.unlink(missing_ok=True)
+    for part, name in enumerate(job.pieces.names):
+        if not is_done(made := job.result(PARTS, part)):
+            raise unseen(job.folder)
+        make_folder((folder / name).parent)
+        _same_file(made / PART, folder / name)
     if clean is not None:
         manifest |= write_changed(job, clean, folder, out, run.folder / MAP)
     manifest["data"] = {"file": data.name, **manifest["data"], **make.hashes_of(data)}
     store_manifest(staging, manifest, request.private)
+
+
+def _same_file(file: Path, place: Path) -> None:
+    """Let a file be at another place too: a run that is killed later finds it again."""
+    try:
+        os.link(file, place)
+    except OSError:  # another file system
+        shutil.copyfile(file, place)
+    place.chmod(0o644)
 
 
 def _check_left(request: ReleaseRequest, job: Job, rows: dict[str, Any]) -> None:

@@ -65,7 +65,7 @@ def survey(job: Job, number: int) -> None:
     place = job.result(SURVEY, number)
     if is_done(place):
         return
-    file = job.held or read_piece(job.source, job.pieces.pieces[number], job.request.mapping)
+    file = job.held or read_piece(job.source, job.piece(number), job.request.mapping)
     with leaving(place) as folder:
         if file is not None:
             _write(folder, job, file, keys_of(job.pieces.names[job.pieces.pieces[number].part]))
@@ -96,7 +96,7 @@ def with_kind(job: Job) -> Job:
     if kind is None:
         raise InputError(f"{job.pieces.path} has no check-ins; give files with at least one row of data")
     for piece in (piece for piece in job.pieces.pieces if piece.number not in surveys):
-        source = job.source.at(piece.path)
+        source = job.source.at(job.piece(piece.number).path)
         if columns_of(source, load(source)) != kind["columns"]:
             raise no_part(piece.path, job.pieces.pieces[min(surveys)].path)
     if not any(found.rows for found in surveys.values()):

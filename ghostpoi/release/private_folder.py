@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ghostpoi import __version__
+from ghostpoi import __version__, stores
 from ghostpoi.data.checkins import Checkins, Ints, Longs
 from ghostpoi.draw.publication import Publication
 from ghostpoi.errors import InputError
@@ -28,7 +28,7 @@ from ghostpoi.files import PARTIAL, make_folder, make_private_folder, remove_par
 from ghostpoi.formats import Source, databases
 from ghostpoi.formats.databases import ROWS
 from ghostpoi.formats.query import Query
-from ghostpoi.options import option
+from ghostpoi.options import option, with_urls
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
 from ghostpoi.release.manifest import MANIFEST
@@ -116,7 +116,7 @@ def check_folders(request: ReleaseRequest) -> Note | None:
     release = request.release.resolve()
     unfinished = _unfinished(request)
     # A run that was killed after it published the release may resume and publish it again.
-    resumes = unfinished is not None and unfinished["release"] == str(release)
+    resumes = unfinished is not None and unfinished["release"] == with_urls(str(release))
     if release.exists() and not (request.force or resumes):
         raise InputError(
             f"{request.release} exists already; choose another folder with {option('output')}, or replace it with "
@@ -185,11 +185,13 @@ def begin_or_resume(request: ReleaseRequest, sha256: bytes, unfinished: Note | N
         "seed": f"{seed.value:x}",
         "input": _keyed_hash(sha256, seed),
         "asked": json.dumps(_asked(request)),
-        "release": str(request.release.resolve()),
+        "release": with_urls(str(request.release.resolve())),
         "token": secrets.token_hex(4),
     }
     with replacing(folder / RUN, mode=0o600) as out:
         out.write(json.dumps(note, indent=2).encode())
+    for path in (request.private / KEY, folder / RUN):
+        stores.send(path)
     return _run(request, note)
 
 
@@ -267,7 +269,7 @@ def _asked(request: ReleaseRequest) -> dict[str, str]:
         "drop": shlex.join(sorted(request.drop)), "no_candidate": "withhold" if request.withhold else "keep",
         "keep_metadata": "on" if request.keep_metadata else "", "taxonomy": groups,
         "map": shlex.join(f"{field}={column}" for field, column in sorted(request.mapping.items())),
-        "series": str(request.series.resolve()) if request.series else "", "purpose": request.purpose,
+        "series": with_urls(str(request.series.resolve())) if request.series else "", "purpose": request.purpose,
         "to_table": request.to_table, **(request.database.stated if request.database else {}),
     }  # fmt: skip
 
@@ -309,6 +311,7 @@ def table_beside(data: Path, request: ReleaseRequest) -> AbstractContextManager[
 def publish_folder(staging: Path, release: Path, replace: bool) -> None:
     """Move a complete folder to its place. An older release is removed only after the new one is there."""
     old = staging.with_name(OLD)
+    stores.publish(release, staging, replace)
     if replace and release.exists():
         shutil.rmtree(old, ignore_errors=True)
         os.replace(release, old)

@@ -4,15 +4,13 @@ import gzip
 import os
 import shutil
 from pathlib import Path
-from typing import cast
 
 import polars as pl
 import pytest
 from small_city import called, sentence
 from small_world import SEED, contents, parts, protected, rows
 
-from ghostpoi.errors import EngineFailed, InputError
-from ghostpoi.files import PARTIAL
+from ghostpoi.errors import InputError
 from ghostpoi.regions import columns, dataset, divide, engine, protect, survey
 from ghostpoi.regions.job import Job, remove_unfinished, unseen
 from ghostpoi.release import private_folder
@@ -162,20 +160,14 @@ def test_a_cluster_that_fails_loses_no_region(
         if fault == "a worker without the folder":
             patch.setattr(protect, "protect_region", third_is_elsewhere)
         else:
-            patch.setattr(protect, "assemble", lambda job, part, folder: None)
+            patch.setattr(protect, "assemble", lambda job, part: None)
         failed = called("protect", world, "-o", out, *SEED, *LOCAL)
     assert failed.returncode == 1
-    assert failed.stderr.endswith("the same folders and user; then continue with --resume\n")
+    assert failed.stderr.endswith("--private s3://BUCKET/PATH; then continue with --resume\n")
     assert not out.exists()
     monkeypatch.setattr(protect, "protect_table", lambda *a, **k: again.append(1) or PROTECT(*a, **k))
     assert contents(protected(world, out, *LOCAL, "--resume")) == contents(undisturbed)
     assert len(again) == (fault == "a worker without the folder")
-
-
-def test_parts_are_not_written_to_another_folder(tmp_path: Path) -> None:
-    with pytest.raises(EngineFailed, match="give all machines of the cluster the same folders and user"):
-        protect.assemble(cast("Job", None), 0, tmp_path / "elsewhere")
-    assert not [*tmp_path.iterdir()]
 
 
 def test_a_task_of_an_interrupted_run_does_not_reach_the_next(
@@ -243,20 +235,6 @@ def test_a_division_that_is_half_removed_is_not_used_again(
     protected(world, out, *LOCAL, "--resume")
     assert called("verify", out, "--against", world, *LOCAL).returncode == 0
     assert sum(path.name.startswith((".world-", "world-")) for path in tmp_path.rglob("*")) == 0
-
-
-def test_what_a_dead_worker_left_of_a_part_is_not_published(
-    world: Path, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def leaves(job: Job, part: int, folder: Path) -> None:
-        (folder / f".part-{part:03}.parquet.abcd{PARTIAL}").touch()
-        ASSEMBLE(job, part, folder)
-
-    monkeypatch.setattr(protect, "assemble", leaves)
-    out = protected(world, tmp_path / "release", *LOCAL)
-    assert {path.name for path in (out / "checkins").iterdir()} == {path.name for path in world.iterdir()}
-    assert (out / "manifest.json").read_bytes().count(b"partial") == 0
-    assert contents(out) == contents(undisturbed)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")

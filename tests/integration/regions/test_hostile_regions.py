@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from distributed import Client
 from small_city import called, sentence
 from small_world import SEED, contents, manifest, parts, protected, rows
 
-from ghostpoi.files import locked
+from ghostpoi.files import locked, own_folder
 from ghostpoi.regions import dataset
 from ghostpoi.regions.engine import engine_of
 
@@ -83,11 +84,11 @@ def test_an_ended_command_leaves_no_clean_data(tmp_path: Path) -> None:
 def test_what_killed_commands_left_is_removed_and_what_others_use_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left, used = (tmp_path / f"{dataset.PREFIX}{name}" for name in ("left", "used"))
     left.mkdir()
     used.mkdir()
-    with locked(used), dataset._own_folder(None) as own:
+    with locked(used), own_folder(dataset.PREFIX) as own:
         assert {path.name for path in tmp_path.glob("[!.]*")} == {own.name, used.name}
     assert [*tmp_path.iterdir()] == [used]
 
