@@ -29,8 +29,8 @@ def run(
     from ghostpoi.study import plan
     from ghostpoi.study.run import Runner, run_all
 
-    studies = [plan.load(name) for name in names]
     prepared, where = load(data), find_device(device)
+    studies = [plan.load(name).on(prepared.name) for name in names]
     runners = [Runner(study, protocol, prepared, where, results, say) for study in studies]
     for study, path in zip(studies, run_all(runners, victims, workers), strict=True):
         say(f"{study.name}: cells in {path}")

@@ -106,8 +106,7 @@ class Walker:
         session = np.arange(len(i)) - np.repeat(np.cumsum(size) - size, size)
         first, last = start[session], (start + length)[session] - 1
         index = first + i
-        other = np.where(index < last, index + 1, index - 1)
-        target = np.where(other >= first, poi[np.minimum(other, len(poi) - 1)], 0)
+        target = targets(poi, index, first, last)
         gap_s = np.where(i > 0, time[index] - time[index - 1], 0)
         known = [torch.split(a, size.tolist()) for a in tables.known(index, poi[index], target, gap_s, time[index])]
         sets = self.candidates.poi[poi[index]]
@@ -212,6 +211,12 @@ class _Wave:
     has_set: Tensor  # (B,) bool
     log_weight: Tensor  # (B, K), or (B, 1) if all candidates weigh the same
     alone: Tensor  # (B,) the anchor if it has no candidates, else 0
+
+
+def targets(poi: Ints, index: Longs, first: Longs, last: Longs) -> Ints:
+    """Return p_{i+1}, at the last position of a session p_{i-1}, and 0 in a session of one, (N,)."""
+    other = np.where(index < last, index + 1, index - 1)
+    return np.where(other >= first, poi[np.minimum(other, len(poi) - 1)], 0)
 
 
 def _layout(session: Longs, k: Tensor, sessions: int) -> Layout:

@@ -70,9 +70,13 @@ def epochs(
 
 
 def packed_epoch(
-    model: CausalTransformer, optimizer: Optimizer, windows: Windows, order: Longs, settings: Training, seed: int
-) -> float:
-    """Train on packed windows in this order, step by step. Return the sum of the losses of all positions."""
+    model: CausalTransformer, optimizer: Optimizer, windows: Windows, order: Longs, settings: Training, seed: int,
+    penalty: Callable[[Tensor, Windows], Tensor] | None = None,
+) -> float:  # fmt: skip
+    """Train on packed windows in this order, step by step. Return the sum of the losses of all positions.
+
+    A `penalty` adds to the loss of a batch: it gets the hidden states (M, d) and the batch.
+    """
     total = torch.zeros((), device=model.device)
     with seeded(model.device, seed):
         for batch in windows.batches(order, settings.batch_sessions):
@@ -80,6 +84,8 @@ def packed_epoch(
             with precise(settings.precision, model.device):
                 hidden = model.hidden(_to(batch.token, model.device), batch.length)
                 loss = model.losses(hidden.float(), _to(batch.target, model.device)).mean()
+                if penalty:
+                    loss = loss + penalty(hidden.float(), batch)
             loss.backward()  # type: ignore[no-untyped-call]
             if settings.clip:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)

@@ -9,7 +9,7 @@ from ghostpoi.audits.measures.gaps import Spread, Verdict, holm
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.study.paper import CITIES
 from ghostpoi.study.plan import Study, Variant
-from ghostpoi.study.results import GAPS, GOWALLA, MANY, MEASURES, SURVIVAL, Attack, Results
+from ghostpoi.study.results import GAPS, GOWALLA, MANY, MEASURES, SURVIVAL, TOKYO, Attack, Results
 
 SYMBOLS = {  # of settings that tables do not write as `--set` does
     "method.alpha": "\N{GREEK SMALL LETTER ALPHA}", "method.beta": "β", "method.eta": "η", "method.tau": "τ",
@@ -20,7 +20,7 @@ WITHOUT_RELEASE = {  # rows of tables that belong to no method
     CLEAN: "clean (reference)", LEAK_ONLY: "leak-only (no release)", "stay": "stay (floor)",
     "popularity": "popularity (floor)", MARKOV: "Markov floor (clean)",
 }  # fmt: skip
-DATA = {GOWALLA: "Gowalla-CA"}  # names of data that is no city of the paper
+DATA = {GOWALLA: "Gowalla-CA", TOKYO: "Foursquare-TKY, order only"}  # names of data that is no city as in the paper
 ARROWS = {-1: "↓", 1: "↑", 0: ""}
 
 Shown = Spread | Verdict | Attack | float | None
@@ -81,7 +81,7 @@ def place(*found: Results) -> str:
 
 def data(results: Results) -> str:
     """Write the name of the data."""
-    return CITIES[results.city] if results.city else DATA.get(results.data, results.data)
+    return DATA.get(results.data) or CITIES.get(results.city or "", results.data)
 
 
 def corrected(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:

@@ -1,8 +1,8 @@
 """The plan of a study, read from its TOML file and checked."""
 
 import tomllib
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,11 @@ class Study:
     detector: bool = False  # whether A12 examines every release
     naturalness: bool = True  # whether a trajectory LM judges every release
     distance: bool = False  # whether guesses are judged by their distance, too
+    fewer: Mapping[str, int] = field(default_factory=dict)  # seeds on larger data, by its name
+
+    def on(self, data: str) -> "Study":
+        """Return the study with the seeds that it plans for some data."""
+        return replace(self, seeds=self.fewer.get(data, self.seeds))
 
     def attackers(self, method: str) -> list[str]:
         """Return the adversaries that a method faces: some need pseudonyms that change."""
@@ -96,6 +101,11 @@ KEYS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {  # default, what the
     "naturalness": (True, "true or false", lambda v: isinstance(v, bool)),
     "distance": (False, "true or false", lambda v: isinstance(v, bool)),
     "control": (True, "true or false", lambda v: isinstance(v, bool)),
+    "fewer": (
+        {},
+        "a table of data and its number of seeds",
+        lambda v: isinstance(v, dict) and all(type(n) is int and n >= 1 for n in v.values()),
+    ),
 }
 
 

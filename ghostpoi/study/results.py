@@ -26,10 +26,12 @@ BEST_FLOOR = "best floor"  # the better of the floors, once both are measured
 WORST_CASE = "worst case"  # the accuracy after the strongest adversary
 WITHOUT_LEAK = "without leak"  # after the strongest that holds no leaked session
 ON_MOVES = "A1 on moves"  # the accuracy on the release as it is, over steps to another POI
-NYC, GOWALLA = "dataset_TSMC2014_NYC", "gowalla_california"  # the data that the reproduction measures, by name
+# The data that the reproduction measures, by name. Tokyo has the real order of visits and invented times.
+NYC, TOKYO, GOWALLA = "dataset_TSMC2014_NYC", "foursquare_tokyo_sessions", "gowalla_california"
 WITHOUT_RELEASE = (CLEAN, LEAK_ONLY, *FLOORS, MARKOV)  # controls that are the same for every release
 PAPER_ADVERSARIES = ("none", "bridge", "frequency", "bigram")  # the adversaries of the paper, A1 to A4
 KEY = ("kind", "method", "adversary", "leak", "victim")
+CITY_NAMES = {"nyc": "nyc", "tky": "tky", "tokyo": "tky"}  # parts of names of data, with the city of the paper
 Series = list[float]  # one value per seed
 
 
@@ -74,7 +76,7 @@ class Results:
             raise InputError(f"there is no protocol {protocol!r}; protocols are {', '.join(PROTOCOLS)}")
         asked = plan.load(study)
         cells, data = _asked_for(Store(folder, protocol), asked, data)
-        return Results(asked, protocol, tuple(cells), asked.victims[0], data)
+        return Results(asked.on(data), protocol, tuple(cells), asked.victims[0], data)
 
     def of(self, victim: str) -> "Results":
         """The same study with another victim."""
@@ -243,7 +245,7 @@ class Results:
 
 def city_of(data: str) -> str | None:
     """Return the city of the paper that data is, as far as its name shows."""
-    return next((city for city in ("nyc", "tky") if city in data.lower()), None)
+    return next((city for name, city in CITY_NAMES.items() if name in data.lower()), None)
 
 
 def uses_leak(adversary: str) -> bool:
@@ -270,9 +272,10 @@ def _asked_for(store: Store, study: Study, data: str | None) -> tuple[Iterator[C
     own, shared = list[Cell](), list[Cell]()
     wanted = {v.text: short_hash(v.recorded(store.protocol)) for v in study.methods} | {CLEAN: ""}
     for cell in store.cells(study.name):
-        places = [cell["seeds"].index(seed) for seed in range(study.seeds) if seed in cell["seeds"]]
-        if cell.get("settings") == wanted.get(cell["method"]) and len(places) == study.seeds:
-            cell = cell | {"seeds": list(range(study.seeds)), "measures": some_seeds(cell["measures"], places)}
+        seeds = range(study.on(cell["data"]).seeds)
+        places = [cell["seeds"].index(seed) for seed in seeds if seed in cell["seeds"]]
+        if cell.get("settings") == wanted.get(cell["method"]) and len(places) == len(seeds):
+            cell = cell | {"seeds": list(seeds), "measures": some_seeds(cell["measures"], places)}
             (own if cell["study"] == study.name else shared).append(cell)
     shared = [cell for cell in shared if _asks(study, cell)]
     names = Counter(cell["data"] for cell in own or shared)

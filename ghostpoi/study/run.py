@@ -298,7 +298,7 @@ def reproduce(data: Sequence[Prepared], device: torch.device, results: Path, wor
     Says after every seed what is left and how long it takes.
     """
     runners = [
-        Runner(plan.load(study), protocol, one, device, results, say)
+        Runner(plan.load(study).on(one.name), protocol, one, device, results, say)
         for study in plan.STUDIES for protocol in plan.PROTOCOLS for one in data
     ]  # fmt: skip
     return list(dict.fromkeys(run_all(runners, workers=workers)))

@@ -13,6 +13,8 @@ ADVERSARIES: Registry[Adversary] = Registry(
     {
         "none": "lookups:NoAdversary",
         "bridge": "bridges:Bridge",
+        "bridge-augmented": "bridges:AugmentedBridge",
+        "bridge-natural": "bridges:NaturalBridge",
         "frequency": "lookups:Frequency",
         "bigram": "lookups:Bigram",
         "per-user": "lookups:PerUser",

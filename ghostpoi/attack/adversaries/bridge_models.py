@@ -1,4 +1,4 @@
-"""The models of A2 and A10, which need torch: `answers` and `paired_answer` restore with them.
+"""The models of A2, its variants and A10, which need torch: `answers` and `paired_answer` restore with them.
 
 A2 trains a causal Transformer. A10 learns the way back along a categorical bridge, a chain of uniform jumps between a
 clean and a released POI, which is known in closed form. One step is Q = (1 - b) I + b 11'/P, so n steps are Q^n =
@@ -10,6 +10,7 @@ floating type of the tensor of steps.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,13 +19,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ghostpoi.attack.adversaries.base import leak_mixed
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.sessions import Sessions, spans
 from ghostpoi.draw.channel import Channel
 from ghostpoi.models import fit
 from ghostpoi.models.devices import precise, seeded
-from ghostpoi.models.training_windows import aligned
+from ghostpoi.models.training_windows import Windows, aligned, from_start
+from ghostpoi.models.trajectory_lm import pretrain
 from ghostpoi.models.transformer import Block, CausalTransformer, Packing
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings
@@ -343,9 +346,7 @@ def answers(evidence: Evidence, bridge: "Bridge", seed: Seed, device: torch.devi
         return [evidence.released.poi] * (bridge.passes + 1)
     settings = bridge.model
     model = CausalTransformer(evidence.rows, settings, seed.torch_seed("bridge", "weights")).to(device)
-    released, clean = evidence.pairs()
-    leaked = replace(evidence.released.take(evidence.leaked), poi=clean)
-    fit.train(model, aligned(released, leaked, settings.max_positions), bridge.training, seed, ("bridge",))
+    _learn(model, evidence, bridge, seed)
     rest = evidence.released.take(~evidence.leaked)
     found, read = [evidence.released.poi], rest.poi
     for _ in range(bridge.passes):
@@ -353,6 +354,72 @@ def answers(evidence: Evidence, bridge: "Bridge", seed: Seed, device: torch.devi
         found.append(evidence.released.poi.copy())
         found[-1][~evidence.positions] = read
     return found
+
+
+def _learn(model: CausalTransformer, evidence: Evidence, bridge: "Bridge", seed: Seed) -> None:
+    """Train the denoiser on the leaked pairs, and on what a variant of A2 adds to them."""
+    from ghostpoi.attack.adversaries.bridges import AugmentedBridge, NaturalBridge
+
+    released, clean = evidence.pairs()
+    leaked, t = replace(evidence.released.take(evidence.leaked), poi=clean), bridge.training
+    windows = aligned(released, leaked, bridge.model.max_positions)
+    if not isinstance(bridge, AugmentedBridge | NaturalBridge):
+        return fit.train(model, windows, t, seed, ("bridge",))
+    mixed = replace(evidence.released, poi=leak_mixed(evidence))
+    lm = pretrain(mixed, evidence.rows, bridge.lm, seed, model.device)
+    if isinstance(bridge, AugmentedBridge):
+        made = [released, *natural_draws(lm, leaked, evidence, bridge.copies, seed)]
+        parts = [aligned(poi, leaked, bridge.model.max_positions) for poi in made]
+        joined = (np.concatenate([getattr(part, name) for part in parts]) for name in ("token", "target", "length"))
+        return fit.train(model, Windows(*joined), t, seed, ("bridge",))
+    optimizer, strange = fit.adamw(model, t), partial(_strange, model, lm, bridge.natural)
+    for number in range(t.epochs):
+        order = seed.generator("bridge", "order", number).permutation(len(windows.length))
+        model.train()
+        dropout = seed.torch_seed("bridge", "dropout", number)
+        fit.packed_epoch(model, optimizer, windows, order, t, dropout, strange)
+    model.eval()
+    return None
+
+
+@torch.no_grad()
+def natural_draws(
+    lm: CausalTransformer, clean: Sessions, evidence: Evidence, copies: int, seed: Seed
+) -> Iterator[Ints]:
+    """Yield further releases (N,) of clean sessions, drawn by the rule and by what the LM expects behind the prefix."""
+    if evidence.rule is None:
+        return
+    channel = evidence.rule.channel
+    order = np.argsort(channel.clean, kind="stable")
+    start = np.searchsorted(channel.clean[order], np.arange(evidence.rows + 1))
+    size = start[clean.poi + 1] - start[clean.poi]  # (N,) what each POI may be released as
+    owner, option = np.repeat(np.arange(len(size)), size), order[spans(start[clean.poi], size)]
+    substitute = channel.released[option]
+    hidden = torch.cat([h for h, _ in fit.hidden_states(lm, from_start(clean, lm.settings.max_positions))])
+    at, poi = torch.from_numpy(owner).to(lm.device), torch.from_numpy(substitute).to(lm.device)
+    parts = zip(torch.split(at, BATCH_POSITIONS[1]), torch.split(poi, BATCH_POSITIONS[1]), strict=True)
+    logit = torch.cat([lm.readout().logit_of(hidden[a], q) for a, q in parts]).double().cpu().numpy()
+    logit += np.log(np.maximum(channel.probability[option], TINY))
+    first = (np.cumsum(size) - size)[size > 0]
+    for copy in range(copies):
+        noisy = logit + seed.generator("bridge", "copy", copy).gumbel(size=len(logit))
+        best = noisy == np.repeat(np.maximum.reduceat(noisy, first), size[size > 0])
+        drawn = clean.poi.copy()  # one without substitutes stays
+        drawn[owner[best]] = substitute[best]
+        yield drawn
+
+
+def _strange(
+    model: CausalTransformer, lm: CausalTransformer, weight: float, hidden: Tensor, batch: Windows
+) -> Tensor:  # fmt: skip
+    """Return how unlikely what the denoiser restores is to the LM behind the clean prefix: a mean, weighted."""
+    token = np.concatenate([[0], batch.target[:-1]])
+    token[batch.start] = 0
+    with torch.no_grad():
+        behind = lm.hidden(torch.from_numpy(token).to(lm.device), batch.length).float()
+        natural = lm.log_probs(behind)
+        natural[:, 0] = 0  # padding is never restored
+    return -weight * (model.log_probs(hidden).exp() * natural).sum(1).mean()
 
 
 def unchanged(evidence: Evidence, answers: list[Ints]) -> list[float]:

@@ -1,12 +1,12 @@
-"""A2 and A10: bridges from released back to clean sessions, learned on the leaked pairs.
+"""A2, A10, A27 and A28: bridges from released back to clean sessions, learned on the leaked pairs.
 
 Their models are in `bridge_models`, which imports torch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Ints, Measures, Seed
-from ghostpoi.settings import ModelSettings, Training
+from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,34 @@ class Bridge(Adversary):
 
         answers = bridge_models.answers(evidence, self, seed, device)
         return answers[-1], {"denoiser_identity": bridge_models.unchanged(evidence, answers)}
+
+
+@dataclass(frozen=True)
+class AugmentedBridge(Bridge):
+    """A27 extends A2 by more pairs: substitutes that the rule allows, drawn as a method with a manifold term would.
+
+    Its trajectory LM learns from the release with the leaked sessions in clean form. Without a rule, it is A2.
+    """
+
+    number = 27
+    title = "bridge, augmented"
+    holds = "leaked pairs and the public rule"
+    does = "does what A2 does, with further releases of the leaked sessions that a trajectory LM finds natural"
+
+    lm: TrajectoryLM = field(default_factory=TrajectoryLM)
+    copies: int = 4  # further releases of each leaked session
+
+
+@dataclass(frozen=True)
+class NaturalBridge(Bridge):
+    """A28 extends A2 by a second loss: what the denoiser restores must be natural behind the clean prefix."""
+
+    number = 28
+    title = "bridge, natural"
+    does = "does what A2 does, and learns to restore what a trajectory LM finds natural"
+
+    lm: TrajectoryLM = field(default_factory=TrajectoryLM)
+    natural: float = 0.1  # weight of the naturalness, relative to the cross-entropy
 
 
 @dataclass(frozen=True)
