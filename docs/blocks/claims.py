@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from docs.blocks.common import PREPARED, known, mean, study
+from docs.blocks.common import known, mean, measured, study
 from ghostpoi.audits.measures.gaps import Verdict, against, holm, spread
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import ARROWS, NONE, SYMBOLS, show
 from ghostpoi.study.plan import PROTOCOLS
-from ghostpoi.study.results import MEASURES, PAPER_ADVERSARIES, Results
+from ghostpoi.study.results import MEASURES, PAPER_ADVERSARIES, TOKYO, Results
 
 PRINTED = ("ghost", "pgd", "em", "ts-ue")  # the methods of the paper's Table I
 TS_UE = "ts-ue-calibrated"  # of our two forms, the one that substitutes as many check-ins as the paper's
@@ -60,6 +60,10 @@ class Answer:
         return self.text or ", ".join(show(d.difference["mean"], sign="+") + ARROWS[d.sign] for d in self.differences)
 
 
+class Unmeasured(LookupError):
+    """A city has no cells of a study."""
+
+
 Respond = Callable[[Read], Answer | None]  # None: the study was not planned
 
 
@@ -71,9 +75,9 @@ class Claim(NamedTuple):
     answer: Respond
 
 
-def summary(claims: Sequence[Claim]) -> list[tuple[str, ...]]:
+def summary(claims: Sequence[Claim], cities: Sequence[str]) -> list[tuple[str, ...]]:
     """Return a row for each claim: text, the paper's figure, ours for each city (`strong / paper`), and the verdict."""
-    by_city = [[answers(claims, data, protocol) for protocol in PROTOCOLS] for data in PREPARED]
+    by_city = [[answers(claims, data, protocol) for protocol in PROTOCOLS] for data in cities]
     rows = []
     for number, claim in enumerate(claims):
         found = [[answers[number] for answers in protocols] for protocols in by_city]
@@ -84,12 +88,25 @@ def summary(claims: Sequence[Claim]) -> list[tuple[str, ...]]:
 
 def answers(claims: Sequence[Claim], data: str, protocol: str) -> list[Answer | None]:
     """Answer claims from the cells of one city and protocol; their differences are one family."""
-    found = [claim.answer(lambda name: study(name, protocol, data)) for claim in claims]
+
+    def read(name: str) -> Results:
+        if data not in measured(name, protocol):
+            raise Unmeasured
+        return study(name, protocol, data)
+
+    found = [_asked(claim, read) for claim in claims]
     tested = iter(holm([d for answer in found if answer for d in answer.differences]))
     return [
         replace(answer, differences=tuple(known(next(tested)) for _ in answer.differences)) if answer else None
         for answer in found
     ]
+
+
+def _asked(claim: Claim, read: Read) -> Answer | None:
+    try:
+        return claim.answer(read)
+    except Unmeasured:
+        return None
 
 
 def verdict(found: Sequence[Answer]) -> str:
@@ -129,6 +146,33 @@ def extreme(method: str, key: str, wanted: int) -> Respond:
         return Answer(text, (known(read("main").against(method, rival, key)),), (wanted,), against=NOT_THE[wanted])
 
     return answer
+
+
+def second_lowest(key: str) -> Respond:
+    """Whether GHOST has the second lowest value of the four."""
+
+    def answer(read: Read) -> Answer:
+        text = placed(_means(read("main"), key), "ghost", -1)
+        return Answer(text, fact=text.endswith("second lowest"))
+
+    return answer
+
+
+def tied(key: str) -> Respond:
+    """GHOST minus PGD; the claim is that there is no clear difference."""
+
+    def answer(read: Read) -> Answer:
+        gap = known(read("main").against("ghost", "pgd", key))
+        return Answer(show(gap.difference["mean"], sign="+") + ARROWS[gap.sign], fact=gap.sign == 0)
+
+    return answer
+
+
+def more_natural(*methods: str) -> Respond:
+    """The naturalness of methods minus that of GHOST."""
+    return lambda read: Answer(
+        "", tuple(known(read("main").against(m, "ghost", "naturalness")) for m in methods), (1,) * len(methods)
+    )
 
 
 def random_starts(read: Read) -> Answer:
@@ -268,9 +312,9 @@ def fresh_releases(read: Read) -> Answer | None:
     return Answer(show(found.difference["mean"], sign="+") + ARROWS[found.sign], fact=found.sign < 1) if found else None
 
 
-def _printed(method: str, key: str, wanted: int, section: str = "main", digits: int = 4) -> str:
+def _printed(method: str, key: str, wanted: int, section: str = "main", digits: int = 4, city: str = "nyc") -> str:
     """The paper's own value with its place among the four."""
-    rows = paper.section("nyc", section)
+    rows = paper.section(city, section)
     return placed({m: rows[m][key][0] for m in PRINTED}, method, wanted, digits)
 
 
@@ -280,9 +324,9 @@ def _range(key: str) -> str:
     return f"{show(min(values), 3)} to {show(max(values), 3)}"
 
 
-def _minus(section: str, one: str, two: str, key: str) -> str:
+def _minus(section: str, one: str, two: str, key: str, city: str = "nyc") -> str:
     """The difference of two printed values."""
-    rows = paper.section("nyc", section)
+    rows = paper.section(city, section)
     return show(rows[one][key][0] - rows[two][key][0], sign="+")
 
 
@@ -353,4 +397,21 @@ OTHERS = (
     Claim("A2 harms at 1% leak (GHOST, Δsurv A2)", "below 0", harmed),
     Claim("A fresh draw for each release is safe (A11, 4 releases minus 1)", "recommended", fresh_releases),
 )  # fmt: skip
-GROUPS = {"protection": ("claim on protection", PROTECTION), "others": ("other claims", OTHERS)}
+OF_TOKYO = (
+    Claim("GHOST and PGD are tied (Δmean, GHOST minus PGD)", _minus("main", "ghost", "pgd", "mean", "tky"),
+          tied("mean")),
+    Claim("GHOST has the lowest accuracy under A2", _printed("ghost", "bridge", -1, city="tky"),
+          extreme("ghost", "bridge", -1)),
+    Claim("GHOST has the second lowest accuracy as released (A1)", _printed("ghost", "none", -1, city="tky"),
+          second_lowest("none")),
+    Claim("GHOST has the lowest accuracy under A4", _printed("ghost", "bigram", -1, city="tky"),
+          extreme("ghost", "bigram", -1)),
+    Claim("EM and TS-UE are more natural than GHOST (mean log p, each minus GHOST)", ", ".join(
+          _minus("naturalness", m, "ghost", "naturalness", "tky") for m in ("em", "ts-ue")),
+          more_natural("em", TS_UE)),
+)  # fmt: skip
+GROUPS = {  # title, claims, the city of the paper's figures, our data
+    "protection": ("claim on protection", PROTECTION, "nyc", measured("main")),
+    "others": ("other claims", OTHERS, "nyc", measured("main")),
+    "tokyo": ("claim on Tokyo", OF_TOKYO, "tky", [TOKYO]),
+}

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from ghostpoi.study.plan import PROTOCOLS
-from ghostpoi.study.results import GOWALLA, NYC, Results
+from ghostpoi.study.results import GOWALLA, NYC, TOKYO, Results
 from ghostpoi.study.tables import Table, tables
 
 DOCS = Path(__file__).parent.parent
 RESULTS = DOCS.parent / "results"
 MARKED = re.compile(r"(<!-- block: ([^\n]+) -->\n\n)(.*?)(\n<!-- end -->)", re.DOTALL)
-PREPARED = {NYC: "nyc.npz", GOWALLA: "ca.npz"}  # what commands on the pages call prepared data
+PREPARED = {NYC: "nyc.npz", TOKYO: "tky.npz", GOWALLA: "ca.npz"}  # what commands on the pages call prepared data
 
 Block = Callable[..., str]
 T = TypeVar("T")
@@ -49,9 +49,15 @@ def study(name: str, protocol: str = "strong", data: str = NYC) -> Results:
     return Results.read(RESULTS, name, protocol, data)
 
 
+def measured(name: str, protocol: str = "strong") -> list[str]:
+    """Return the data on which a study was measured: only Tokyo may lack some."""
+    return [data for data in PREPARED if data != TOKYO or not study(name, protocol, data).unmeasured]
+
+
 def mains() -> list[Results]:
-    """Return the main matrix of both cities under both protocols."""
-    return [study("main", protocol, data) for data in PREPARED for protocol in PROTOCOLS]
+    """Return the main matrix of all cities under both protocols."""
+    found = [(data, protocol) for data in PREPARED for protocol in PROTOCOLS if data in measured("main", protocol)]
+    return [study("main", protocol, data) for data, protocol in found]
 
 
 @cache

@@ -3,12 +3,23 @@
 from dataclasses import replace
 
 from docs.blocks import claims
-from docs.blocks.common import PREPARED, Block, commands, known, mains, mean, printed, study, table, values
+from docs.blocks.common import (
+    Block,
+    commands,
+    known,
+    mains,
+    mean,
+    measured,
+    printed,
+    study,
+    table,
+    values,
+)
 from ghostpoi.audits.measures.gaps import holm
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import NONE, corrected, show
 from ghostpoi.study.plan import PROTOCOLS
-from ghostpoi.study.results import GOWALLA, NYC, PAPER_ADVERSARIES, WITHOUT_LEAK, WORST_CASE, Attack, Results
+from ghostpoi.study.results import PAPER_ADVERSARIES, WITHOUT_LEAK, WORST_CASE, Attack, Results
 from ghostpoi.study.tables import duels
 
 STEPS = ("main", "weights", "entropy", "rounds", "leak")  # studies of `study reproduce` whose time is counted
@@ -21,8 +32,10 @@ def headline() -> str:
     """GHOST against its rivals in the paper's headline score."""
     found = corrected([[r.against("ghost", rival, "mean") for rival in ("pgd", "random")] for r in mains()])
     rows = [(_name(r), *map(show, row)) for r, row in zip(mains(), found, strict=True)]
-    text = paper.section("nyc", "main")
-    rows.append(("the paper, NYC", show(text["ghost"]["mean"][0] - text["pgd"]["mean"][0], sign="+"), NONE))
+    for city, name in paper.CITIES.items():
+        text = paper.section(city, "main")
+        gap = text["ghost"]["mean"][0] - text["pgd"]["mean"][0]
+        rows.append((f"the paper, {name}", show(gap, sign="+"), NONE))
     return table(("Δmean, higher protects more", "GHOST minus PGD", "GHOST minus random"), rows)
 
 
@@ -42,13 +55,14 @@ def _strongest(r: Results, m: str, key: str) -> Attack | None:
 
 def verdicts(which: str) -> str:
     """The claims of the paper with our answers."""
-    title, those = claims.GROUPS[which]
-    return table((title, "paper, NYC", "ours, NYC", "ours, Gowalla-CA", "verdict"), claims.summary(those))
+    title, those, city, cities = claims.GROUPS[which]
+    ours = [f"ours, {labels.data(study('main', data=data))}" for data in cities]
+    return table((title, f"paper, {paper.CITIES[city]}", *ours, "verdict"), claims.summary(those, cities))
 
 
 def manifold() -> str:
     """Naturalness and accuracy by the weight of the manifold term."""
-    strong = [study("main", data=data) for data in PREPARED]
+    strong = [study("main", data=data) for data in measured("main")]
     head = [text for r in strong for text in (f"log p, {labels.data(r)}", f"A1, {labels.data(r)}")]
     rows = [
         (labels.method(m), term, *(show(r.value(m, key), digits) for r in strong
@@ -87,30 +101,34 @@ def favours() -> tuple[int, list[tuple[str, ...]]]:
 
 def cities(name: str, title: str, *without: str) -> str:
     """A table of a study, for each city."""
-    return "\n".join(printed(name, title, *without, data=data) for data in PREPARED)
+    return "\n".join(printed(name, title, *without, data=data) for data in measured(name))
 
 
 def plausibility(protocol: str) -> str:
     """Table II of each city under a protocol."""
-    return "\n".join(printed("main", "Table II:", "category kept", data=data, protocol=protocol) for data in PREPARED)
+    kept = "category kept"
+    return "\n".join(
+        printed("main", "Table II:", kept, data=data, protocol=protocol) for data in measured("main", protocol)
+    )
 
 
 def naturalness() -> str:
-    """Table III of both cities under both protocols, and as printed."""
-    text = paper.section("nyc", "naturalness")
+    """Table III of all cities under both protocols, and as printed."""
+    text = {name: paper.section(city, "naturalness") for city, name in paper.CITIES.items()}
     columns = [(r, max(r.methods, key=lambda m: mean(r, m, "naturalness"))) for r in mains()]
     rows = []
     for m in (*mains()[0].methods, "clean"):
         ours = [_bold(show(r.value(m, "naturalness"), 2), m == best) for r, best in columns]
-        rows.append((labels.method(m), *ours, show(text[m]["naturalness"][0], 2) if m in text else NONE))
-    head = ("method", *(f"{labels.data(r)}, {r.protocol}" for r in mains()), "printed, NYC")
+        theirs = [show(found[m]["naturalness"][0], 2) if m in found else NONE for found in text.values()]
+        rows.append((labels.method(m), *ours, *theirs))
+    head = ("method", *(f"{labels.data(r)}, {r.protocol}" for r in mains()), *(f"printed, {name}" for name in text))
     return f"{table(head, rows)}\n{commands('main', 'both')}\n"
 
 
 def leaks(protocol: str) -> str:
     """Accuracies by leak ratio for each city; under `strong` with survival gaps."""
     made = []
-    for data in PREPARED:
+    for data in measured("leak", protocol):
         made.append(_leaks(study("leak", protocol, data), gaps=protocol == "strong"))
         made += [f"{commands('leak', protocol, data)}\n"] if protocol == "strong" else []
     return "\n".join(made)
@@ -135,11 +153,11 @@ def short() -> str:
     """Means of all studies under `paper`, for each city."""
     keys = (*PAPER_ADVERSARIES, "mean", "worst")
     made = []
-    for data in PREPARED:
-        found = {m: study(name, "paper", data) for name in ("rounds", "entropy", "weights", "main")
-                 for m in study(name, "paper", data).methods}  # fmt: skip
-        order = dict.fromkeys(m for name in ("main", "weights", "entropy", "rounds")
-                              for m in study(name, "paper", data).methods)  # fmt: skip
+    for data in measured("main", "paper"):
+        names = ("main", "weights", "entropy", "rounds")
+        studies = [study(name, "paper", data) for name in names if data in measured(name, "paper")]
+        order = dict.fromkeys(m for r in studies for m in r.methods)
+        found = {m: r for r in studies[::-1] for m in r.methods}
         rows = [(labels.method(m), *(show(v["mean"]) if (v := found[m].value(m, key)) else NONE for key in keys))
                 for m in order]  # fmt: skip
         head = (_name(study("main", "paper", data)), "A1", "A2", "A3", "A4", "Δmean", "Δworst")
@@ -149,7 +167,7 @@ def short() -> str:
 
 def provenance() -> str:
     """The hardware, time, commits and seeds of the cells."""
-    made = [study(name, protocol, data) for name in STEPS for data in PREPARED for protocol in PROTOCOLS]
+    made = [study(name, p, data) for name in STEPS for p in PROTOCOLS for data in measured(name, p)]
     commit = values("commit", *made)
     surrogate = values("commit", study("surrogate", "paper")).replace(f"{commit}, ", "")
     others = values("commit", study("constraints"), study("releases")).replace(f"{commit}, ", "")
@@ -188,4 +206,4 @@ BLOCKS: dict[str, Block] = {
     "short": short,
     "provenance": provenance,
 }
-FIGURES = [(name, data) for data in (NYC, GOWALLA) for name in ("main", "rounds", "leak")]
+FIGURES = [(name, data) for name in ("main", "rounds", "leak") for data in measured(name)]

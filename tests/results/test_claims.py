@@ -4,7 +4,7 @@ import pytest
 
 from docs.blocks import claims
 from docs.blocks.claims import OTHERS, PROTECTION, Answer, Claim, answers, summary, verdict
-from docs.blocks.common import PREPARED
+from docs.blocks.common import measured
 from ghostpoi.audits.measures.gaps import Verdict, spread
 from ghostpoi.study.plan import PROTOCOLS
 from ghostpoi.study.results import NYC
@@ -51,9 +51,9 @@ VERDICTS = {
 
 def test_verdicts() -> None:
     """What we say about each claim of the paper."""
-    rows = [*summary(PROTECTION), *summary(OTHERS)]
+    rows = [*summary(PROTECTION, measured("main")), *summary(OTHERS, measured("main"))]
     assert {text.partition(" (")[0]: verdict for text, *_, verdict in rows} == VERDICTS
-    assert {len(row) for row in rows} == {3 + len(PREPARED)}
+    assert {len(row) for row in rows} == {3 + len(measured("main"))}
 
 
 def gap(mean: float, std: float = 1e-6) -> Verdict:

@@ -8,13 +8,13 @@ from builders import sessions_of
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Adversary, Predictor, predicted, purify
-from ghostpoi.attack.adversaries.bridges import Bridge, PairedBridge
+from ghostpoi.attack.adversaries.bridges import AugmentedBridge, Bridge, NaturalBridge, PairedBridge
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.randomness import Seed
-from ghostpoi.settings import ModelSettings, Training
+from ghostpoi.settings import ModelSettings, Training, TrajectoryLM
 
 CPU = torch.device("cpu")
 SEED = Seed(7)
@@ -23,6 +23,8 @@ QUICK = Bridge(SMALL, Training(epochs=20, batch_sessions=16, learning_rate=5e-3)
 LIGHT: dict[str, Adversary] = {
     **ADVERSARIES,
     "bridge": replace(QUICK, training=replace(QUICK.training, epochs=2)),
+    "bridge-augmented": AugmentedBridge(SMALL, Training(epochs=2), lm=TrajectoryLM(SMALL, Training(epochs=2))),
+    "bridge-natural": NaturalBridge(SMALL, Training(epochs=2), lm=TrajectoryLM(SMALL, Training(epochs=2))),
     "paired-bridge": PairedBridge(SMALL, Training(epochs=2), steps=4, samples=2),
 }
 

@@ -265,7 +265,8 @@ def test_who_runs_by_default_and_with_all() -> None:
     assert set(every) == {
         name for name, a in ADVERSARIES.items() if not (a.many_releases or a.needs_columns or a.needs_pseudonyms)
     }
-    slow = {"bridge", "paired-bridge", "posterior-learned", "posterior-learned-no-leak"}  # they train
+    bridges = {"bridge", "bridge-augmented", "bridge-natural", "paired-bridge"}
+    slow = bridges | {"posterior-learned", "posterior-learned-no-leak"}  # they train
     informed = {"posterior-informed", "posterior-informed-no-leak"}  # they know the city from outside
     assert set(every) - set(QUICK) == slow | informed
     said = sentence(called("audit", "file", "release", "--all", "--adversaries", "none"))
