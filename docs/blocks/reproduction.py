@@ -1,9 +1,13 @@
 """The blocks of docs/results/reproduction.md."""
 
+import json
 from dataclasses import replace
+from statistics import fmean
 
+from docs import rerun_flashback
 from docs.blocks import claims
 from docs.blocks.common import (
+    RESULTS,
     Block,
     commands,
     known,
@@ -15,11 +19,11 @@ from docs.blocks.common import (
     table,
     values,
 )
-from ghostpoi.audits.measures.gaps import holm
+from ghostpoi.audits.measures.gaps import holm, spread
 from ghostpoi.study import labels, paper
 from ghostpoi.study.labels import NONE, corrected, show
 from ghostpoi.study.plan import PROTOCOLS
-from ghostpoi.study.results import PAPER_ADVERSARIES, WITHOUT_LEAK, WORST_CASE, Attack, Results
+from ghostpoi.study.results import NYC, PAPER_ADVERSARIES, WITHOUT_LEAK, WORST_CASE, Attack, Results
 from ghostpoi.study.tables import duels
 
 STEPS = ("main", "weights", "entropy", "rounds", "leak")  # studies of `study reproduce` whose time is counted
@@ -37,6 +41,30 @@ def headline() -> str:
         gap = text["ghost"]["mean"][0] - text["pgd"]["mean"][0]
         rows.append((f"the paper, {name}", show(gap, sign="+"), NONE))
     return table(("Δmean, higher protects more", "GHOST minus PGD", "GHOST minus random"), rows)
+
+
+def answers() -> str:
+    """Whether GHOST protects better than PGD and random, for each city and kind of adversary."""
+    rows = []
+    for data in measured("main"):
+        found = [r for r in mains() if r.data == data]
+        paper_s = [_better(*(known(r.against("ghost", rival, "mean")).sign for r in found)) for rival in KNOWN[1:]]
+        knows = [NONE, NONE]
+        if data == NYC:
+            r, keys = study("constraints"), (WORST_CASE, WITHOUT_LEAK)
+            signs = [[-known(gap).sign for gap in holm([r.against("ghost", m, k) for k in keys])] for m in KNOWN[1:]]
+            knows = [" / ".join(map(_better, each)) for each in signs]
+        rows.append((labels.data(found[0]), *paper_s, *knows))
+    heads = [
+        f"{m}, {who}"
+        for who in ("A1 to A3", "adversaries that know the rule, 5% leak / none")
+        for m in ("PGD", "random")
+    ]
+    return table(("does GHOST protect better than", *heads), rows)
+
+
+def _better(*signs: int) -> str:
+    return "**yes**" if set(signs) == {1} else "no, worse" if set(signs) == {-1} else "not clearly"
 
 
 def knowing() -> str:
@@ -70,6 +98,58 @@ def manifold() -> str:
         for m, term in TERMS.items()
     ]  # fmt: skip
     return table(("release", "manifold term", *head), rows)
+
+
+def purifiers() -> str:
+    """A2 and its two variants of the paper's outlook."""
+    r = study("purifiers")
+    keys = ("leak-mixed", *r.study.adversaries)
+    rows = [(labels.method(m), *(show(r.value(m, key)) for key in keys)) for m in r.methods]
+    return table(("acc@1", *map(labels.heading, keys)), rows)
+
+
+READINGS = {  # of PGD, EM and TS-UE: a method, or its place in readings.json
+    "ours: PGD takes the highest loss, EM the lowest": ("pgd", "em", "ts-ue-calibrated"),
+    "EM takes the likeliest venue; TS-UE without random starts": ("pgd", "em method.score=likelihood", "ts-ue"),
+    'PGD takes the lowest loss ("argmin"), EM the likeliest venue': (
+        "em", "em method.score=likelihood", "ts-ue-calibrated"
+    ),
+    "one map: a venue always gets its most frequent substitute": ("pgd, one map", "em, one map", ""),
+    "one map, and PGD takes the lowest loss, EM the likeliest venue": (
+        "em, one map", "em method.score=likelihood, one map", ""
+    ),
+}  # fmt: skip
+
+
+def readings() -> str:
+    """How far readings of PGD, EM and TS-UE are from the printed rows under A1 to A4."""
+    stored = json.loads((RESULTS / "readings.json").read_text("utf-8"))["rows"]
+    maps = {f"{row['method']}, {row['reading']}": row["acc@1"] for row in stored}
+    r, text, names = study("main", "paper"), paper.section("nyc", "main"), ("pgd", "em", "ts-ue")
+    rows = []
+    for reading, those in READINGS.items():
+        found = [
+            [spread(maps[m][a])["mean"] if m in maps else mean(r, m, a) for a in PAPER_ADVERSARIES] if m else []
+            for m in those
+        ]
+        theirs = [[text[name][a][0] for a in PAPER_ADVERSARIES] for name in names]
+        far = [
+            [abs(v - p) for v, p in zip(ours, row, strict=True)] if ours else []
+            for ours, row in zip(found, theirs, strict=True)
+        ]
+        cells = [
+            f"{' '.join(map(show, ours))} ({show(fmean(gaps))})" if ours else NONE
+            for ours, gaps in zip(found, far, strict=True)
+        ]
+        rows.append((reading, *cells, show(fmean(far[0] + far[1]))))
+    printed = [" ".join(show(text[name][a][0]) for a in PAPER_ADVERSARIES) for name in names]
+    head = ("acc@1 under A1, A2, A3, A4", "PGD", "EM", "TS-UE", "distance, PGD and EM")
+    return table(head, [*rows, ("printed", *printed, NONE)])
+
+
+def flashback() -> str:
+    """What Flashback learns from releases."""
+    return rerun_flashback.table(json.loads((RESULTS / "flashback.json").read_text("utf-8")))
 
 
 def rivals() -> str:
@@ -193,11 +273,15 @@ def _bold(text: str, best: bool) -> str:
 
 
 BLOCKS: dict[str, Block] = {
+    "answers": answers,
     "headline": headline,
     "knowing": knowing,
     "verdicts": verdicts,
     "manifold": manifold,
     "rivals": rivals,
+    "purifiers": purifiers,
+    "readings": readings,
+    "flashback": flashback,
     "favourable": favourable,
     "cities": cities,
     "plausibility": plausibility,
