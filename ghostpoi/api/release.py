@@ -186,7 +186,7 @@ def rows_request(
         raise InputError(f"{option('no_candidate', no_candidate)}: use keep or withhold")
     texts = assignments(set)
     base = with_preset(publication(method, protocol), purpose, method)
-    check_read(settings := changed(base, texts, optional(config)), base)
+    check_read(settings := changed(base, texts, optional(config)), base, changed(base, texts, None))
     settings = with_identity(settings, {"pseudonyms": pseudonyms, "times": times}, texts)
     return RowsRequest(
         settings=settings, method=method, protocol=protocol, device=device_for(device, settings), mapping=dict(map),

@@ -263,7 +263,7 @@ class Tests:
         found = {}
         raw = self.rows.raw if isinstance(self.rows, Rows) else self.rows.get_column
         for name in (c for c in self.rows.columns if c not in other and c not in self.fields):
-            if one := self._of_form(name, raw(name)):
+            if (one := self._of_form(name, raw(name))) and not self._refused_in_any_form(name):
                 what = (
                     "the notation (offset, fraction of a second, spelling, padding)"
                     if name in self.times
@@ -274,6 +274,13 @@ class Tests:
         if not found and ends is not None and (one := self._of_codes([value_codes(ends)])):
             found[self.mapping["user"]] = ("how lines end (CRLF or LF)", one)
         return found
+
+    def _refused_in_any_form(self, name: str) -> bool:
+        if name not in self.extra:
+            return False
+        column = plain(self.rows.get_column(name).cast(pl.String).str.strip_chars('"'))
+        kind = self._kind(column)
+        return kind != "change" and self._of_venues(kind, column, self.sample([])) is not None
 
     def _of_form(self, name: str, raw: pl.Series) -> Finding | None:
         if name in self.times:

@@ -1,7 +1,7 @@
 """The settings of `protect`, its presets (`--for`), both protocols, and the device (without torch if no model runs)."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -113,16 +113,36 @@ def with_identity(
     return settings
 
 
-def check_read(settings: Publication, base: Publication) -> None:
-    """Refuse settings of draws that the method does not read, if they differ from those of `base`."""
-    method, kinds = settings.method, {"candidates": "with its own sets", "speed": "that may release any venue"}
-    for section in ("candidates",) * method.own_sets + ("speed",) * isinstance(method, FreeDraw):
-        for key, value in vars(getattr(settings, section)).items():
-            if value != getattr(getattr(base, section), key):
+# Which methods read a section of settings, and what others are like.
+READERS: dict[str, tuple[Callable[[AnyMethod], bool], str]] = {
+    "candidates": (lambda method: not method.own_sets, "with its own sets"),
+    "speed": (lambda method: not isinstance(method, FreeDraw), "that may release any venue"),
+    "rounds": (lambda method: method.needs_torch, "without models"),
+    **dict.fromkeys(("surrogate", "training"), (lambda method: method.needs_surrogate, "without a surrogate")),
+    **dict.fromkeys(("lm", "lm_training"), (lambda method: method.needs_trajectory_lm, "without a trajectory LM")),
+}  # fmt: skip
+IN_FILES = ("rounds", "surrogate", "training", "lm", "lm_training")  # a file may serve several methods, and audits
+
+
+def check_read(settings: Publication, base: Publication, stated: Publication) -> None:
+    """Refuse settings that the method does not read, if they differ from those of `base`.
+
+    `stated` has those that no file states.
+    """
+    for section, (reads, kind) in READERS.items():
+        for key, value in vars(getattr(stated if section in IN_FILES else settings, section)).items():
+            if value != getattr(getattr(base, section), key) and not reads(settings.method):
+                others = ", ".join(name for name, method in METHODS.items() if reads(method))
                 raise InputError(
-                    f"{section}.{key}={value} has no effect on a method {kinds[section]}; leave it out, or use another "
-                    f"method, such as {option('method', 'ghost')}"
+                    f"{section}.{key}={value} has no effect on a method {kind}; leave it out, or choose a method that "
+                    f"reads it with {option('method')}: {others}"
                 )
+    value = settings.candidates.plausibility
+    if value != base.candidates.plausibility and settings.candidates.category != "learned":
+        raise InputError(
+            f"candidates.plausibility={value} has no effect without learned candidate sets; leave it out, or add "
+            f"{option('set', 'candidates.category=learned')}"
+        )
 
 
 def device_for(name: str, settings: Publication) -> "torch.device | None":

@@ -31,11 +31,11 @@ from ghostpoi.settings import override
 
 torch.set_num_threads(1)
 
-SMALL = [
+MODELS = [  # in a settings file, which may serve methods that train no model
     *(f"{model}.{key}" for model in ("surrogate", "lm") for key in ("dim=16", "heads=2", "feed_forward=16")),
-    "rounds.outer=2", "rounds.inner=1", "lm_training.epochs=1", "filters.min_poi_checkins=5",
+    "rounds.outer=2", "rounds.inner=1", "lm_training.epochs=1",
 ]  # fmt: skip
-SETS = [word for text in SMALL for word in ("--set", text)]
+SMALL = ["filters.min_poi_checkins=5"]
 SEED = 0xC0FFEE00112233445566778899AABBCC
 SIZE = (60, 200, 30)  # users, POIs, days
 MAP = ["--map", "user=Who", "--map", "poi=spot"]
@@ -53,8 +53,22 @@ def scratch() -> Path:
 _keep: list[tempfile.TemporaryDirectory[str]] = []
 
 
+def settings_file() -> Path:
+    """A settings file with small models."""
+    path, tables = scratch() / "small.toml", dict[str, list[str]]()
+    for text in MODELS:
+        section, _, line = text.partition(".")
+        tables.setdefault(section, []).append(line)
+    path.write_text("".join(f"[{section}]\n" + "\n".join(lines) + "\n" for section, lines in tables.items()))
+    return path
+
+
+CONFIG = settings_file()
+SETS = ["--set", *SMALL, "--config", str(CONFIG)]
+
+
 def settings(method: str = "ghost", *more: str, protocol: str = "strong") -> Publication:
-    return override(publication(method, protocol), [*SMALL, *more])
+    return override(publication(method, protocol), [*MODELS, *SMALL, *more])
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
-from small_city import SEED, SMALL, rich_frame
+from small_city import CONFIG, SEED, SMALL, rich_frame
 
 import ghostpoi
 from ghostpoi import InputError
@@ -16,7 +16,7 @@ OTHERS = ["Who", "gender", "mood", "checkin", "timestamp"]
 
 
 def protect(table: Any, method: str = "random", **more: Any) -> Any:
-    given: dict[str, Any] = {"seed": SEED, "map": COLUMNS, "set": SMALL, "keep": ["checkin"]} | more
+    given: dict[str, Any] = {"seed": SEED, "map": COLUMNS, "set": SMALL, "config": CONFIG, "keep": ["checkin"]} | more
     return ghostpoi.protect(table, method, **given).table
 
 
@@ -126,7 +126,11 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "keep what is not there": (rich_frame(), {"keep": ["nope"]}, "no column 'nope'"),
     "a missing venue": (rich_frame().with_columns(spot=pl.lit(None, pl.String)), {}, "row 1: the venue is missing"),
     "one row": (rich_frame().head(1), {}, "leaves nothing"),
-    "heads and width": (rich_frame(), {"set": [*SMALL, "surrogate.dim=6", "surrogate.heads=4"]}, "not a multiple of"),
+    "heads and width": (
+        rich_frame(),
+        {"method": "pgd", "set": ["surrogate.dim=6", "surrogate.heads=4"]},
+        "not a multiple of",
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
-from small_city import RICH, SEED, SETS, SMALL, called, city, release, rich_csv, rich_frame, rich_parquet
+from small_city import CONFIG, RICH, SEED, SETS, SMALL, called, city, release, rich_csv, rich_frame, rich_parquet
 from venue_pairs import PAIRS
 
 import ghostpoi
@@ -16,7 +16,13 @@ from ghostpoi import InputError
 from ghostpoi.audits import choose as choosing
 from ghostpoi.options import option
 
-GIVEN: dict[str, Any] = {"seed": SEED, "set": SMALL, "map": {"user": "Who", "poi": "spot"}, "keep": ["checkin"]}
+GIVEN: dict[str, Any] = {
+    "seed": SEED,
+    "set": SMALL,
+    "config": CONFIG,
+    "map": {"user": "Who", "poi": "spot"},
+    "keep": ["checkin"],
+}
 FILES = {"txt": city, "csv": rich_csv, "parquet": rich_parquet}
 QUICK: dict[str, Any] = {"victim": "markov", "seeds": 1, "naturalness": False, "adversaries": ["frequency"]}
 FILTERS = {"filters.min_poi_checkins": 5}
@@ -24,7 +30,7 @@ SHORT = FILTERS | {"filters.session_gap_s": 20_000, "filters.min_session_length"
 
 
 def given(kind: str) -> dict[str, Any]:
-    return {"seed": SEED, "set": SMALL} if kind == "txt" else GIVEN
+    return {"seed": SEED, "set": SMALL, "config": CONFIG} if kind == "txt" else GIVEN
 
 
 def frame() -> pl.DataFrame:

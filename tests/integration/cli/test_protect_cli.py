@@ -20,8 +20,11 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "another method's setting": (("--method", "pgd", "--set", "method.alpha=1"), r".+has no setting 'alpha'; .+"),
     "a word for a number": (("--set", "rounds.outer=many"), r".+rounds.outer must be a whole number, not 'many'"),
     "too few rounds": (("--set", "rounds.outer=0"), r".+rounds.outer must be at least 1, not 0"),
-    "heads": (("--set", "surrogate.heads=3"), r"surrogate.dim=16 is not a multiple of surrogate.heads=3; change .+"),
-    "heads of the LM": (("--set", "lm.heads=3"), r"lm.dim=16 is not a multiple of lm.heads=3; change one of them .+"),
+    "heads": (
+        ("--method", "pgd", "--set", "surrogate.heads=3"),
+        r"surrogate.dim=16 is not a multiple of surrogate.heads=3; change .+",
+    ),
+    "heads of the LM": (("--method", "ghost", "--set", "lm.heads=3"), r"lm.dim=16 is not a multiple of lm.heads=3; .+"),
     "bogus no-candidate": (("--no-candidate", "bogus"), r"--no-candidate bogus: use keep or withhold"),
     "unknown column to keep": (("--keep", "nope"), r"--keep nope: .+ has no column 'nope'; its columns are .+"),
     "venue to keep": (("--keep", "latitude"), r"--keep latitude: this column describes the venue .+"),

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_city import SEED, SMALL, called, protect, sentence
+from small_city import CONFIG, SEED, SMALL, called, protect, sentence
 from written_as import visits
 
 import ghostpoi
@@ -87,7 +87,7 @@ def test_dates_and_times_are_of_the_stated_zone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame])
 def test_frames_with_dates_and_times(kind: Any) -> None:
     frame = kind(dict(zip(NAMES, map(list, zip(*rows(), strict=True)), strict=True)))
-    after = ghostpoi.protect(frame, "random", seed=SEED, map={"date": "date"}, set=SMALL).table
+    after = ghostpoi.protect(frame, "random", seed=SEED, map={"date": "date"}, set=SMALL, config=CONFIG).table
     assert [list(row) for row in zip(after["date"], after["time"], strict=True)] == [row[5:] for row in rows()]
     assert after["date"].dtype == frame["date"].dtype
     assert after["time"].dtype == frame["time"].dtype

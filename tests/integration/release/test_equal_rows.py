@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from small_city import SEED, SMALL, called, protect, rich_frame, sentence
+from small_city import CONFIG, SEED, SMALL, called, protect, rich_frame, sentence
 
 import ghostpoi
 from ghostpoi.draw.methods import METHODS
@@ -103,7 +103,7 @@ def test_the_source_of_rows_changes_no_release(tmp_path: Path) -> None:
     for number, (file, words) in enumerate(zip([*files, files[0]], more, strict=True)):
         made = protect(file, tmp_path / str(number), "--seed", SEED, *words)
         found.append(shown(frame, made.folder)["released"].to_list())
-    in_memory = ghostpoi.protect(frame, seed=SEED, set=SMALL).table["venue_id"]
+    in_memory = ghostpoi.protect(frame, seed=SEED, set=SMALL, config=CONFIG).table["venue_id"]
     columns = [pl.col(c).cast(pl.String) for c in CONTENT]
     ordered = frame.select(columns).with_columns(in_memory.alias("released")).sort(*CONTENT, "released")
     assert [ordered["released"].to_list()] * 4 == found

@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from sample_releases import put_manifest
 from small_city import (
+    CONFIG,
     RICH,
     SEED,
     SETS,
+    SMALL,
     Release,
     called,
     city,
@@ -307,7 +309,7 @@ def frame(kind: pl.DataType | type[pl.DataType]) -> pl.DataFrame:
 
 
 API: dict[str, Any] = {
-    "method": "random", "seed": SEED, "set": SETS[1::2], "map": {"user": "Who", "poi": "spot"},
+    "method": "random", "seed": SEED, "set": SMALL, "config": CONFIG, "map": {"user": "Who", "poi": "spot"},
     "pseudonyms": "session",
 }  # fmt: skip
 

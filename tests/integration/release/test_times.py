@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sample_releases import put_manifest
-from small_city import MAP, SEED, SETS, Release, called, city, protect, release, rich_frame, sentence
+from small_city import CONFIG, MAP, SEED, SETS, SMALL, Release, called, city, protect, release, rich_frame, sentence
 
 import ghostpoi
 from ghostpoi import formats
@@ -166,7 +166,7 @@ def test_json_workbooks_and_frames(tmp_path: Path) -> None:
         made = protect(tmp_path / name, tmp_path / f"{name}.r", *RANDOM, *MAP, "--times", "hour")
         assert sorted(table_of(made).time) == [int(one.replace(tzinfo=UTC).timestamp()) for one in hours]
         assert failed(made.folder, "--against", tmp_path / name) == set()
-    options = {"method": "random", "seed": SEED, "set": SETS[1::2], "map": {"user": "Who", "poi": "spot"}}
+    options = {"method": "random", "seed": SEED, "set": SMALL, "config": CONFIG, "map": {"user": "Who", "poi": "spot"}}
     for table in (frame, frame.to_pandas()):
         released = ghostpoi.protect(table, times="hour", **options).table  # type: ignore[arg-type]
         assert type(released) is type(table)

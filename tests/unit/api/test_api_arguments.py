@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
-from small_city import SEED, SMALL, release, rich_frame
+from small_city import CONFIG, SEED, SMALL, release, rich_frame
 
 import ghostpoi
 from ghostpoi import InputError
@@ -87,7 +87,7 @@ def test_what_can_stand_for_a_value() -> None:
 
 def test_one_text_stands_for_a_list_of_one(tmp_path: Any) -> None:
     frame = rich_frame()
-    made = ghostpoi.protect(frame, "random", seed=SEED, set=SMALL, keep="checkin", drop="mood", **GIVEN)
+    made = ghostpoi.protect(frame, "random", seed=SEED, set=SMALL, config=CONFIG, keep="checkin", drop="mood", **GIVEN)
     assert made.table.columns == [name for name in frame.columns if name != "mood"]
     frame.write_csv(tmp_path / "plain.csv", include_header=False)
     found = [
