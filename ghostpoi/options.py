@@ -172,7 +172,8 @@ def in_studio(message: str) -> str:
     def written(found: re.Match[str]) -> str:
         named = _named(found)
         label = _tables()[LABELS].get(named.option.name, named.option.flag)
-        return f"“{': '.join(filter(None, (label, ', '.join(named.values))))}”"
+        values = [text.partition("=")[0] if named.option.type == "mapping" else text for text in named.values]
+        return f"“{': '.join(filter(None, (label, ', '.join(values))))}”"
 
     return with_urls(MARKED.sub(written, message))
 

@@ -154,7 +154,8 @@ def _in_file(place: Path, total: float) -> Report:
             return
         written, share = now, min(1.0, pace.done / total)
         new = place.with_name(f"{place.name}.new")
-        new.write_text(json.dumps({"share": share, "label": label, "left": pace.left(now)}), "utf-8")
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+            json.dump({"share": share, "label": label, "left": pace.left(now)}, out)
         os.replace(new, place)
 
     return report

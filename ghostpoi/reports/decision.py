@@ -7,7 +7,6 @@ from ghostpoi.audits.controls import RANDOM, uses_leak
 from ghostpoi.audits.verdicts import (
     BEYOND,
     CANNOT_TELL,
-    LITTLE,
     MUCH,
     NOTHING,
     PERSONS,
@@ -16,14 +15,19 @@ from ghostpoi.audits.verdicts import (
     WITHIN,
     worst,
 )
-from ghostpoi.reports.audit_view import AuditView, PersonRow, tone_of
+from ghostpoi.reports.audit_view import AuditView, GivenAway, PersonRow, tone_of
 from ghostpoi.reports.release_view import ReleaseView
 from ghostpoi.reports.texts import plain, share
 
 FOUND = 0.1  # more people than by chance are singled out: worth a warning
 RANDOM_LOSS = 0.8  # of what the same visits in random places lose: hardly better than noise
-USEFUL = 0.5  # of the trips between squares survive; what `choose` asks for
-SHORT = {NOTHING: "nothing measurable", LITTLE: "a little", MUCH: "much", CANNOT_TELL: "it cannot be told how much"}
+USEFUL = 0.4  # of the trips between squares survive; what `choose` asks for
+NEXT_VENUE, PERSON, STATISTICS = "What a model learns", "Whether a person can be found", "What it costs"
+VISITS = "Whether visits can be read back"  # of an audit that measured no people
+MARKS = {WITHIN: "nothing", BEYOND: "much", UNSURE: "little"}  # the tone of each verdict on a limit
+SHORT = {WITHIN: "within limit", BEYOND: "over limit", UNSURE: "cannot tell"}
+NOISE = "mostly noise"
+DANGERS = {NEXT_VENUE: "it gives away too much about where people go next", PERSON: "people can be found in it"}
 
 
 @dataclass(frozen=True)
@@ -34,24 +38,32 @@ class Answer:
     value: float
     sentence: str
     controls: tuple[tuple[str, float], ...]  # names and values, from low to high
+    verdict: str = ""  # on the limit of the publisher, or that it is noise
+    tone: str = ""
+    most: float | None = None  # what it may be, where it cannot be told
 
     @property
     def big(self) -> str:
-        return share(self.value, 1 if self.value < 0.2 else 0)
+        return _short(self.value) if self.most is None else f"up to {_short(self.most)}"
 
     @property
     def top(self) -> float:
         """The end of the scale."""
-        return max(self.value, 1e-9, *(value for _, value in self.controls))
+        return max(self.value, self.most or 0.0, 1e-9, *(value for _, value in self.controls))
+
+    @property
+    def bar(self) -> float:
+        """How much of the scale is filled."""
+        return max(self.value, 0.0) / self.top
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the first screen says."""
+    """What the first screen says: the verdict, what it means, and three numbers; then what to do next and how."""
 
     headline: str
     tone: str
-    reasons: list[str]
+    action: str
     answers: list[Answer]
     next: str
     command: str
@@ -66,93 +78,91 @@ def decision(release: ReleaseView) -> Decision:
         if not release.ours:
             command = f"ghostpoi audit FILE {folder} --json > audit.json\n"
             command += f"ghostpoi report {folder} --audit audit.json -o page.html"
-        why = "What can be learned from this release has not been measured, so this page makes no claim."
-        return Decision("Not audited yet", "", [why], [], "Measure it with the clean file:", command)
+        action = "Do not publish it yet: what can be learned from it has not been measured."
+        return Decision("Not audited yet", "", action, [], "Measure it with the clean file:", command)
     found = list(answers(audit))
-    useless = [a for a in found if a.title == STATISTICS and a.value > min(1 - USEFUL, RANDOM_LOSS * a.controls[0][1])]
-    word = audit.decision or worst(found.verdict for found in audit.gives_away.values())
-    headline, tone = word[:1].upper() + word[1:], {WITHIN: "nothing", BEYOND: "much"}.get(word, tone_of(word))
+    noise = any(one.verdict == NOISE for one in found)
+    word = audit.decision or worst(one.verdict for one in audit.gives_away.values())
+    headline, tone = word[:1].upper() + word[1:], MARKS.get(word, tone_of(word))
     if word in (UNSURE, CANNOT_TELL):
-        headline = "Cannot tell yet"
-    elif word in (WITHIN, NOTHING, LITTLE) and useless:
-        headline, tone = headline + ", but of little use", "little"
+        headline, tone = "Cannot tell yet", ""
+    elif noise and word not in (BEYOND, MUCH):
+        headline, tone = f"{headline}, but of little use", "little"
     elif word in (WITHIN, NOTHING) and _people_unlimited(audit):
-        headline, tone = headline + ", but people can be found", "little"
-    next_, command = _next(word, release, audit, bool(useless))
-    return Decision(headline, tone, list(_reasons(audit)), found, next_, command, audit.decision is None)
-
-
-NEXT_VENUE, PERSON, STATISTICS = "What a model learns", "Whether a person can be found", "What the statistics lost"
-VISITS = "Whether visits can be read back"  # of an audit that measured no people
-
-
-def _reasons(audit: AuditView) -> Iterator[str]:
-    """The limits and how the release keeps to them; without limits, what it gives away to whom."""
-    for limit in audit.limits:
-        text = f"{limit.name[:1].upper()}{limit.name[1:]}: you allow {share(limit.limit, 1)}"
-        if found := audit.gives_away.get(limit.key):
-            who = f"who also holds {share(audit.leak)} of the real data" if limit.key == "with_leak" else "who holds it"
-            text = (
-                f"It adds {100 * found.mean:.1f} right guesses in 100 ({100 * found.low:.1f} to {100 * found.high:.1f})"
-            )
-            text += f" for somebody {who}; you allow {100 * limit.limit:.1f}"
-        yield f"{text}: {limit.verdict}."
-    alone, leak = audit.gives_away["no_leak"], audit.gives_away["with_leak"]
-    if not audit.limits:
-        yield (
-            f"To somebody who holds the release alone: {SHORT[alone.verdict]}. To somebody who also holds "
-            f"{share(audit.leak)} of the real data: {SHORT[leak.verdict]}."
-        )
-    unsure = [found for found in (alone, leak) if found.verdict == CANNOT_TELL]
-    if audit.not_run and unsure:
-        yield "Not every attack of the default set was run, so the audit cannot say that it gives away nothing."
-    elif unsure and unsure[0].region is None:
-        yield unsure[0].remedy[:1].upper() + unsure[0].remedy[1:] + "."
+        headline, tone = f"{headline}, but people can be found", "little"
+    return Decision(headline, tone, *_next(word, release, audit, found, noise), audit.decision is None)
 
 
 def answers(audit: AuditView) -> Iterator[Answer]:
-    every = audit.adversaries | audit.controls
-    leak, found = max(audit.gives_away.items(), key=lambda one: (SEVERITY[one[1].verdict], one[1].mean))
-    reached, without = every[found.adversary].acc1["mean"], audit.controls[found.control].acc1["mean"]
-    clean = audit.clean.acc1["mean"]
-    holds = f"holds {share(audit.leak)} of the real data too" if leak == "with_leak" else "knows how it was made"
-    yield Answer(
-        NEXT_VENUE, reached,
-        f"of next visits are guessed right by somebody who trains on this release and {holds}. Without the release it "
-        f"is {share(without, 1)}, from the real data {share(clean, 1)}.",
-        (("without it", without), ("real data", clean)),
-    )  # fmt: skip
+    """What the release adds to what a model learns, whether people can be found, and what the statistics lost."""
+    ranks = {limit.key: [WITHIN, UNSURE, BEYOND].index(limit.verdict) + 1 for limit in audit.limits}
+
+    def rank(one: tuple[str, GivenAway]) -> tuple[float, ...]:
+        leak, found = one
+        return ranks.get(leak, 0), SEVERITY[found.verdict], found.verdict == CANNOT_TELL, found.mean
+
+    leak, found = max(audit.gives_away.items(), key=rank)
+    yield _learned(audit, leak, found)
     if people := next((row for row in audit.persons if row.limited and row.release), None):
-        yield _person(people)
+        yield _person(audit, people)
     elif restored := [
         s.restored["mean"] for name, s in audit.adversaries.items() if s.restored and not uses_leak(name)
     ]:
         random = audit.controls.get(RANDOM)
         chance = () if random is None or random.restored is None else (("by chance", random.restored["mean"]),)
-        beside = "".join(f" {share(value, 1)} if each is taken as it is in a random release." for _, value in chance)
         yield Answer(
-            VISITS, max(restored),
-            f"of past visits: somebody who knows how it was made names the real venue.{beside}",
+            VISITS, max(restored), "of past visits: somebody who knows how it was made names the real venue.",
             (*chance, ("real data", 1.0)),
         )  # fmt: skip
     flows = audit.utility.get("flows", {})
     if "common_part" in flows:
         lost, shuffled = 1 - flows["common_part"], flows.get("common_part_shuffled")
-        text = "of trips between 1 km squares are lost or invented."
-        text += "" if shuffled is None else f" It is {share(1 - shuffled)} if the same visits change places at random."
-        controls = () if shuffled is None else (("at random", 1 - shuffled),)
-        yield Answer(STATISTICS, lost, text, (*controls, ("all lost", 1.0)))
+        random_loss = None if shuffled is None else 1 - shuffled
+        noise = lost > 1 - USEFUL or (random_loss is not None and lost > RANDOM_LOSS * random_loss)
+        text = "of trips between parts of the city are lost or invented."
+        text += "" if random_loss is None else f" With random places it would be {_short(random_loss)}."
+        controls = () if random_loss is None else (("random places", random_loss),)
+        mark = (NOISE, "little") if noise else ("", "")
+        yield Answer(STATISTICS, lost, text, (*controls, ("all lost", 1.0)), *mark)
 
 
-def _person(row: PersonRow) -> Answer:
+def _mark(audit: AuditView, key: str) -> tuple[str, str, str, tuple[tuple[str, float], ...]]:
+    """What is said of a limit: a sentence, the verdict, its tone, and the limit as a control."""
+    limit = next((one for one in audit.limits if one.key == key), None)
+    if limit is None:
+        return "", "", "", ()
+    allowed = f" You allow {_short(limit.limit)}."
+    return allowed, SHORT[limit.verdict], MARKS[limit.verdict], (("you allow", limit.limit),)
+
+
+def _learned(audit: AuditView, leak: str, found: GivenAway) -> Answer:
+    """What training on the release adds to what can be guessed without it."""
+    allowed, verdict, tone, limit = _mark(audit, leak)
+    clean = max(audit.clean.acc1["mean"] - audit.controls[found.control].acc1["mean"], 0.0)
+    held = f", by somebody who holds {_short(audit.leak)} of the real data" if leak == "with_leak" else ""
+    text = f"of next visits more are guessed right with it than without it{held}."
+    text += f"{allowed} The real data would add {_short(clean)}."
+    unsure = verdict == SHORT[UNSURE] or (not verdict and found.verdict == CANNOT_TELL)
+    controls = sorted((*limit, ("real data", clean)), key=lambda c: c[1])
+    return Answer(NEXT_VENUE, found.mean, text, tuple(controls), verdict, tone, found.high if unsure else None)
+
+
+def _person(audit: AuditView, row: PersonRow) -> Answer:
     """What singling out by four known check-ins finds."""
-    value = row.release["mean"] if row.release else 0.0
+    allowed, verdict, tone, limit = _mark(audit, PERSONS)
     every = {"by chance": row.control, "real data": row.clean}
-    controls = tuple((name, float(figure["mean"])) for name, figure in every.items() if figure)
-    text = "of people are singled out by somebody who knows place and part of the day of four of their visits."
+    known = {name: float(figure["mean"]) for name, figure in every.items() if figure}
+    text = f"of people are found by somebody who knows four of their visits (place and part of the day).{allowed}"
     said = {"by chance": "By chance it is", "real data": "In the real data it is"}
-    text += "".join(f" {said[name]} {share(figure)}." for name, figure in controls)
-    return Answer(PERSON, float(value), text, controls)
+    text += "".join(f" {said[name]} {_short(figure)}." for name, figure in known.items())
+    shown = limit or tuple(pair for pair in known.items() if pair[0] == "by chance")
+    controls = sorted((*shown, *(pair for pair in known.items() if pair[0] == "real data")), key=lambda c: c[1])
+    return Answer(PERSON, float(row.release["mean"]) if row.release else 0.0, text, tuple(controls), verdict, tone)
+
+
+def _short(value: float) -> str:
+    """A share in percent, with one digit where it is small."""
+    return share(value, 1 if abs(value) < 0.2 else 0).replace(".0%", "%")
 
 
 def _people_unlimited(audit: AuditView) -> bool:
@@ -165,32 +175,41 @@ def _people_unlimited(audit: AuditView) -> bool:
     return found and not any(limit.key == PERSONS for limit in audit.limits)
 
 
-def _next(word: str, release: ReleaseView, audit: AuditView, useless: bool) -> tuple[str, str]:
-    """What to do now, and the command."""
+def _next(
+    word: str, release: ReleaseView, audit: AuditView, found: list[Answer], noise: bool
+) -> tuple[str, list[Answer], str, str]:  # fmt: skip
+    """What the verdict means, the numbers, what to do now, and the command."""
     folder = plain(release.folder)
     if word in (BEYOND, MUCH):
-        return "Do not publish it. Try settings that protect better:", "ghostpoi choose FILE"
-    if word in (UNSURE, CANNOT_TELL):
-        if audit.not_run:
-            return "Run the whole audit:", f"ghostpoi audit FILE {folder} --report"
-        return (
-            "Do not publish it yet. Protect and audit a file with more people or a longer time:",
-            f"ghostpoi protect LARGER_FILE -o {folder}-larger\nghostpoi audit LARGER_FILE {folder}-larger --report",
+        dangers = [DANGERS[one.title] for one in found if one.verdict == SHORT[BEYOND]] or [DANGERS[NEXT_VENUE]]
+        action, how = f"Do not publish it: {', and '.join(dangers)}.", "Try settings that protect better:"
+        command = "ghostpoi choose FILE"
+    elif word in (UNSURE, CANNOT_TELL) and audit.not_run:
+        action, how = "Do not publish it yet: not every attack was run.", "Run the whole audit:"
+        command = f"ghostpoi audit FILE {folder} --report"
+    elif word in (UNSURE, CANNOT_TELL):
+        action = "Do not publish it yet: the file is too small to measure what it gives away."
+        unsure = [one for one in audit.gives_away.values() if one.verdict == CANNOT_TELL and one.region is None]
+        how = f"{unsure[0].remedy[:1].upper()}{unsure[0].remedy[1:]}. " if unsure else ""
+        how += "Take a file with more people or a longer time:"
+        command = f"ghostpoi protect LARGER_FILE -o {folder}-larger\n"
+        command += f"ghostpoi audit LARGER_FILE {folder}-larger --report"
+    elif noise:
+        action, how = "It is safe to publish, but useless: most of it is noise.", "Try settings that keep more:"
+        command = f"ghostpoi choose FILE --min-flows {USEFUL:g}"
+    elif _people_unlimited(audit) and release.ours and not release.pseudonyms:
+        action = "Do not publish it yet: people can be found in it."
+        how = "Set a limit on people, and let user ids and times change:"
+        command = f"ghostpoi protect FILE -o {folder}-2 --for public\n"
+        command += f"ghostpoi audit FILE {folder}-2 --config ghostpoi.toml --report   # [limits] persons = 0.2"
+    elif audit.decision is None:
+        action = "You have set no limits, so you must judge whether that is too much."
+        how, command = (
+            "Write your limits into a file, and audit again:",
+            "ghostpoi audit FILE {} --config ghostpoi.toml",
         )
-    if useless:
-        return (
-            "It is safe, but most of it is noise. Try settings that keep more:",
-            "ghostpoi choose FILE --min-flows 0.5",
-        )
-    if _people_unlimited(audit) and release.ours and not release.pseudonyms:
-        return (
-            "Set a limit on people, and let user ids and times change:",
-            f"ghostpoi protect FILE -o {folder}-2 --for public\n"
-            f"ghostpoi audit FILE {folder}-2 --config ghostpoi.toml --report   # [limits] persons = 0.2",
-        )
-    if audit.decision is None:
-        return (
-            "Write your limits into a file, and audit against them:",
-            f"ghostpoi audit FILE {folder} --config ghostpoi.toml",
-        )
-    return "Check the folder once more, then publish it:", f"ghostpoi verify {folder} --against FILE"
+        command = command.format(folder)
+    else:
+        action, how = "You can publish it.", "Check the folder once more before you do:"
+        command = f"ghostpoi verify {folder} --against FILE"
+    return action, found, how, command

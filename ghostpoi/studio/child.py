@@ -46,13 +46,18 @@ def run(folder: Path) -> None:
     try:
         answer = {"ok": True, **_work(request["kind"])(folder, request, door)}
     except InputError as e:
-        answer, refused = {"ok": False, "error": in_studio(e.text)}, values_of("drop", e.text)
+        answer, refused = {"ok": False, "error": _plain(e.text, request)}, values_of("drop", e.text)
     except MemoryError:
         answer = {"ok": False, "error": "not enough memory; use a larger machine or a smaller file"}
     except Exception as e:
         traceback.print_exc()
         answer = {"ok": False, "error": f"this did not work ({type(e).__name__}); the private folder says more"}
     write(folder / ANSWER, answer | {"said": said, "refused": refused})
+
+
+def _plain(text: str, request: Request) -> str:
+    """A message in the words of the pages, without the folder of the file."""
+    return in_studio(text).replace(f"{Path(request['file']).parent}/", "")
 
 
 def _work(kind: str) -> Work:
@@ -107,8 +112,8 @@ def _decided(out: str) -> dict[str, Any]:
     from ghostpoi.reports.release_view import open_release
 
     found = decision(open_release(Path(out)))
-    answers = [asdict(one) | {"big": one.big, "top": one.top} for one in found.answers]
-    return {"headline": found.headline, "tone": found.tone, "reasons": found.reasons, "answers": answers}
+    answers = [asdict(one) | {"big": one.big, "top": one.top, "bar": one.bar} for one in found.answers]
+    return {"headline": found.headline, "tone": found.tone, "action": found.action, "answers": answers}
 
 
 def _end_with_studio() -> None:

@@ -19,6 +19,7 @@ from ghostpoi.formats.base import PARQUET
 from ghostpoi.formats.compression import load
 from ghostpoi.formats.fields import chosen_columns
 from ghostpoi.formats.folder import columns_of
+from ghostpoi.formats.text import first_line
 from ghostpoi.options import in_studio, values_of
 from ghostpoi.release.plan import plan
 
@@ -40,7 +41,8 @@ def look(folder: Path, request: Mapping[str, Any], door: Door) -> dict[str, Any]
         try:
             file = formats.read(source, dict(request["map"]))
         except InputError as e:
-            return {"readable": False, "error": in_studio(e.text), "columns": _bare(source)}
+            said = in_studio(e.text).replace(f"{source.path.parent}/", "")
+            return {"readable": False, "error": said, "columns": _bare(source)}
         table = file.table
         report("testing what each column reveals", 1)
         columns, refused, sentence = _columns(file, request, door)
@@ -70,7 +72,7 @@ def _columns(
         fate |= {name: ("stays", found.why.get(name, "")) for name in found.keep}
         fate |= dict.fromkeys(found.drop, ("left out", "you decided so"))
     except InputError as e:
-        refused, sentence = values_of("drop", e.text), in_studio(e.text.removeprefix(f"{file.path}: "))
+        refused, sentence = values_of("drop", e.text), in_studio(e.text).removeprefix(f"{file.path}: ")
     ids = {"user": ("stays", "the release relies on it"), "time": ("stays", "the release relies on it")}
     if given.settings.hides_users:
         ids["user"] = ("changes", "other ids")
@@ -104,7 +106,7 @@ def _bare(source: Source) -> list[dict[str, Any]]:
         else:
             from ghostpoi.formats.delimited import delimiter_of
 
-            names = columns_of(source, data)
+            names = columns_of(source, data[: data.find(b"\n", first_line(data)) + 1])
             lines = data[:HEAD].decode("utf-8", "replace").splitlines()[1:50]
             cells = list(csv.reader(lines, delimiter=delimiter_of(source, data)))
             each = {name: [row[k] for row in cells if k < len(row)] for k, name in enumerate(names)}

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ghostpoi import __version__
 from ghostpoi.draw.publication import PRESETS
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_private_folder, replacing
@@ -110,7 +111,7 @@ class Project:
         changes = {"keep": self.keep, "drop": self.drop, "purpose": self.purpose or None}
         return {
             "kind": kind, "file": self.file, "map": self.map, "changes": changes, "reading": self.reads,
-            "settings": self.toml(*sections), **more,
+            "settings": self.toml(*sections), "version": __version__, **more,
         }  # fmt: skip
 
     @property

@@ -25,6 +25,7 @@ def serve(file: Path | None, folders: list[Path], port: int, browser: bool, say:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((HOST, port))
+            bound.listen()  # the browser may ask before the server answers
         except OSError as e:
             why = (e.strerror or str(e)).lower()
             raise InputError(f"{option('port', port)} cannot be used ({why}); leave it out, or give another") from None

@@ -39,10 +39,7 @@ def trial(folder: Path, request: Mapping[str, Any], door: Door) -> dict[str, Any
     data = read_page_data([Source.of(out)], private)
     drawn = city(data)
     return {
-        "answers": [asdict(one) | {"big": one.big, "top": one.top} for one in answers(audit)],
-        "limits": [
-            {"name": one.name, "limit": one.limit, "verdict": one.verdict, "tone": one.tone} for one in audit.limits
-        ],
+        "answers": [asdict(one) | {"big": one.big, "top": one.top, "bar": one.bar} for one in answers(audit)],
         "clean": _clean(audit),
         "moved": released.displacement,
         "rows": released.counts,

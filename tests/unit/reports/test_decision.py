@@ -30,48 +30,59 @@ def limits(verdict: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "headline", "tone", "command"),
+    ("verdict", "headline", "tone", "action", "command", "badge"),
     [
-        (WITHIN, "Within your limits", "nothing", "ghostpoi verify release --against FILE"),
-        (BEYOND, "Beyond your limits", "much", "ghostpoi choose FILE"),
-        (UNSURE, "Cannot tell yet", "", "ghostpoi protect LARGER_FILE -o release-larger"),
+        (WITHIN, "Within your limits", "nothing", "You can publish it.", "ghostpoi verify release --against FILE",
+         ("within limit", "nothing")),
+        (BEYOND, "Beyond your limits", "much", "Do not publish it: it gives away too much about where people go next.",
+         "ghostpoi choose FILE", ("over limit", "much")),
+        (UNSURE, "Cannot tell yet", "", "Do not publish it yet: the file is too small to measure what it gives away.",
+         "ghostpoi protect LARGER_FILE -o release-larger", ("cannot tell", "little")),
     ],
-)
-def test_limits_decide(release: ReleaseView, verdict: str, headline: str, tone: str, command: str) -> None:
+)  # fmt: skip
+def test_limits_decide(
+    release: ReleaseView, verdict: str, headline: str, tone: str, action: str, command: str, badge: tuple[str, str]
+) -> None:
     found = decided(release, limits=limits(verdict))
-    assert (found.headline, found.tone, found.without_limits) == (headline, tone, False)
+    assert (found.headline, found.tone, found.action, found.without_limits) == (headline, tone, action, False)
     assert found.command.startswith(command)
-    assert found.reasons == [
-        f"It adds -3.0 right guesses in 100 (-4.0 to -2.0) for somebody who holds it; you allow 2.0: {verdict}."
-    ]
+    learned = found.answers[0]
+    assert (learned.verdict, learned.tone) == badge
+    assert learned.big == ("up to -2%" if verdict == UNSURE else "-3%")
+    assert learned.controls == (("you allow", 0.02), ("real data", pytest.approx(0.16)))
+    assert learned.sentence == (
+        "of next visits more are guessed right with it than without it. You allow 2%. The real data would add 16%."
+    )
 
 
 def test_without_limits_it_says_what_is_given_away_to_whom(release: ReleaseView) -> None:
     found = decided(release, (NOTHING, LITTLE))
     assert (found.headline, found.tone, found.without_limits) == ("Gives away a little", "little", True)
-    assert found.reasons == [
-        "To somebody who holds the release alone: nothing measurable. To somebody who also holds 5% of the real data: "
-        "a little."
-    ]
+    assert found.action == "You have set no limits, so you must judge whether that is too much."
+    assert "by somebody who holds 5% of the real data" in found.answers[0].sentence
+    assert found.answers[0].verdict == ""
     assert "--config ghostpoi.toml" in found.command
 
 
 def test_what_cannot_be_told_says_what_would_tell(release: ReleaseView) -> None:
     found = decided(release, (CANNOT_TELL, NOTHING))
-    assert found.headline == "Cannot tell yet"
-    assert found.reasons[-1].startswith("More test steps would not help")
+    assert (found.headline, found.answers[0].big[:6]) == ("Cannot tell yet", "up to ")
+    assert found.next.startswith("More test steps would not help")
     part = decided(release, not_run=["habits"], over="part")
-    assert part.headline == "Cannot tell yet"
+    assert (part.headline, part.action) == ("Cannot tell yet", "Do not publish it yet: not every attack was run.")
     assert part.command == "ghostpoi audit FILE release --report"
 
 
 def test_a_safe_release_that_keeps_little_says_so(release: ReleaseView) -> None:
     utility = sample_releases.audit()["utility"] | {"flows": {"common_part": 0.1, "common_part_shuffled": 0.08}}
     found = decided(release, limits=limits(WITHIN), utility=utility)
-    assert found.headline == "Within your limits, but of little use"
-    assert found.command == "ghostpoi choose FILE --min-flows 0.5"
+    assert (found.headline, found.tone) == ("Within your limits, but of little use", "little")
+    assert found.action == "It is safe to publish, but useless: most of it is noise."
+    assert found.command == "ghostpoi choose FILE --min-flows 0.4"
     lost = found.answers[-1]
-    assert (lost.big, lost.controls[0]) == ("90%", ("at random", pytest.approx(0.92)))
+    assert (lost.big, lost.controls[0], lost.verdict) == ("90%", ("random places", pytest.approx(0.92)), "mostly noise")
+    worse = decided(release, limits=limits(BEYOND), utility=utility)
+    assert (worse.headline, worse.command) == ("Beyond your limits", "ghostpoi choose FILE")
 
 
 def test_a_release_that_loses_what_random_places_lose_is_noise(release: ReleaseView) -> None:
@@ -84,18 +95,24 @@ def test_a_release_that_loses_what_random_places_lose_is_noise(release: ReleaseV
 def test_three_numbers_stand_beside_their_controls(release: ReleaseView) -> None:
     person = {"release": {"mean": 0.31, "low": 0.3, "high": 0.32}, "control": {"mean": 0.02, "low": 0.01, "high": 0.03},
               "clean": {"mean": 0.9, "low": 0.8, "high": 1.0}}  # fmt: skip
-    found = decided(release, persons={"unicity": {"part_place": {"4": person}}})
+    persons = {"unicity": {"part_place": {"4": person}}}
+    found = decided(release, persons=persons)
     learned, people, lost = found.answers
-    assert learned.controls == (("without it", pytest.approx(0.061)), ("real data", pytest.approx(0.201)))
+    assert learned.controls == (("real data", pytest.approx(0.14)),)
     assert (people.title, people.big) == ("Whether a person can be found", "31%")
     assert people.controls == (("by chance", 0.02), ("real data", 0.9))
     assert people.sentence.endswith("By chance it is 2%. In the real data it is 90%.")
     assert found.headline == "Gives away nothing measurable, but people can be found"
     assert "--for public" in found.command
-    assert lost.value == pytest.approx(0.4)
+    assert (lost.title, lost.value) == ("What it costs", pytest.approx(0.4))
     assert decided(release).answers[1].title == "Whether visits can be read back"
+    over = decided(release, persons=persons, limits={"decision": BEYOND, "persons": {"limit": 0.2, "verdict": BEYOND}})
+    assert over.action == "Do not publish it: people can be found in it."
+    assert over.answers[1].controls == (("you allow", 0.2), ("real data", 0.9))
+    assert "You allow 20%." in over.answers[1].sentence
 
 
 def test_without_an_audit_nothing_is_decided(release: ReleaseView) -> None:
     found = decision(replace(release, audit=None))
     assert (found.headline, found.answers) == ("Not audited yet", [])
+    assert found.action.startswith("Do not publish it yet")
