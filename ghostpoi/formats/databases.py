@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ghostpoi.data.checkins import DATE
 from ghostpoi.errors import ConnectionLost, InputError
 from ghostpoi.files import replacing
+from ghostpoi.formats import geometry
 from ghostpoi.formats.fields import find_columns
 from ghostpoi.formats.query import URL, Query, database_of, quoted, shown_place
 from ghostpoi.formats.source import Source
@@ -30,6 +31,7 @@ SORTING = "256MB"  # of the server's memory, to order the rows
 TIES = (DATE, "time", "user")  # the fields by which rows are ordered, if nothing is said: no venue is among them
 LISTED = 10  # tables that a message names
 GEOMETRY = ("geometry", "geography")  # types of PostGIS
+WGS84 = 4326  # as PostGIS calls it
 ROWS = "rows.parquet"  # the rows of a database, in a private folder
 STAGED = "ghostpoi_released"  # a temporary table or view
 
@@ -129,13 +131,16 @@ class Session:
         return self.read(f"SELECT * FROM {self.query.relation} LIMIT 0").schema
 
     def selected(self, field: "pa.Field") -> str:
-        """Return what selects a column: geometry and other types that Arrow or Parquet lack as text."""
+        """Return what selects a column: geometry as WKB, other types that Arrow or Parquet lack as text."""
         import pyarrow as pa
 
         name, kind = quoted(field.name, whole=True), (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
-        if kind in GEOMETRY:
-            return f"ST_AsEWKT({name}) AS {name}"
-        plain = kind in self.engine.exact if kind else any(is_kind(field.type) for is_kind in _plain(pa.types))
+        if kind in GEOMETRY:  # as plain WKB, if it is in degrees; else with its system, which is refused
+            shape = f"{name}::geometry"
+            wkb = f"CASE WHEN ST_SRID({shape}) IN (0, {WGS84}) THEN ST_AsBinary({shape}) ELSE ST_AsEWKB({shape}) END"
+            return f"{wkb} AS {name}"
+        found = (is_kind(field.type) for is_kind in _plain(pa.types))
+        plain = is_geometry(field) or (kind in self.engine.exact if kind else any(found))
         return name if plain else f"CAST({name} AS VARCHAR) AS {name}"
 
     def write(self, name: str, path: Path, replace_it: bool) -> None:
@@ -158,7 +163,7 @@ class Session:
             table = "'" + quoted(name).replace("'", "''") + "'"
             types = dict(self.rows(self.engine.types.format(table=table))) if self.engine.types else {}
             values = (quoted(column, whole=True) for column in schema.names)
-            cast = [f"CAST({one} AS {types[c]})" if types else one for one, c in zip(values, schema.names, strict=True)]
+            cast = [_cast(one, types[c]) if types else one for one, c in zip(values, schema.names, strict=True)]
             self.do(f"INSERT INTO {quoted(name)} ({listed}) SELECT {', '.join(cast)} FROM {STAGED}")
 
     def has(self, name: str) -> bool:
@@ -166,9 +171,23 @@ class Session:
         return name.removeprefix("public.") in names
 
 
+def _cast(value: str, kind: str) -> str:
+    """Return a staged value with the type of its column. WKB does not name the system of its degrees."""
+    of_shape = kind.startswith(GEOMETRY)
+    return f"CAST({f'ST_SetSRID({value}::geometry, {WGS84})' if of_shape else value} AS {kind})"
+
+
+def is_geometry(field: "pa.Field") -> bool:
+    """Tell whether a column of a database holds geometry."""
+    metadata = field.metadata or {}
+    own = metadata.get(b"POSTGRESQL:type", b"").decode() in GEOMETRY
+    return own or geometry.extension(field)[0] in geometry.ENCODINGS
+
+
 def _plain(types: Any) -> tuple[Callable[[Any], bool], ...]:
     return (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_large_string,
-            types.is_timestamp, types.is_date, types.is_time, types.is_decimal, types.is_null)  # fmt: skip
+            types.is_timestamp, types.is_date, types.is_time, types.is_decimal, types.is_null,
+            types.is_binary)  # fmt: skip
 
 
 @contextmanager
@@ -239,7 +258,8 @@ def fetch(source: Source, mapping: Mapping[str, str], out: BinaryIO) -> None:
     assert source.query is not None
     with session(source.query) as database:
         schema = database.schema()
-        order = source.query.order_by or _by_time(source, schema.names, mapping)
+        shapes = [field.name for field in schema if is_geometry(field)]
+        order = source.query.order_by or _by_time(source, schema.names, mapping, shapes)
         if strange := [name for name in order if name not in schema.names]:
             raise InputError(
                 f"{option('order_by', ','.join(order))}: {source} has no column {strange[0]!r}; its columns are "
@@ -248,7 +268,7 @@ def fetch(source: Source, mapping: Mapping[str, str], out: BinaryIO) -> None:
         columns = ", ".join(database.selected(schema.field(name)) for name in schema.names)
         by = ", ".join(f"asked.{quoted(name, whole=True)}" for name in order)
         batches = database.read(f"SELECT {columns} FROM {source.query.relation} ORDER BY {by}")
-        plain = pa.schema([(field.name, _in_utc(field.type)) for field in batches.schema])
+        plain = pa.schema([(field.name, _in_utc(field.type)) for field in batches.schema], geometry.geoparquet(shapes))
         tables = (pa.Table.from_batches([batch], batches.schema).cast(plain) for batch in _each(database, batches))
         write_tables(tables, plain, out, GROUP)
 
@@ -257,6 +277,7 @@ def _in_utc(kind: "pa.DataType") -> "pa.DataType":
     """Return the type of a column. DuckDB gives instants the zone of this machine, which is nobody's business."""
     import pyarrow as pa
 
+    kind = getattr(kind, "storage_type", kind)
     return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
 
 
@@ -271,9 +292,11 @@ def _each(database: Session, batches: Any) -> "Iterator[pa.RecordBatch]":
         yield batch
 
 
-def _by_time(source: Source, columns: Sequence[str], mapping: Mapping[str, str]) -> tuple[str, ...]:
+def _by_time(
+    source: Source, columns: Sequence[str], mapping: Mapping[str, str], shapes: Sequence[str]
+) -> tuple[str, ...]:
     """Return the columns of the date, the time and the user: no column of the venue, whose order would reveal it."""
-    found = find_columns(source, columns, dict(mapping))
+    found = find_columns(source, columns, dict(mapping), point=next(iter(shapes), ""))
     return tuple(found[field] for field in TIES if field in found)
 
 

@@ -6,7 +6,7 @@ boxes and types are computed from the rows that are written.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,7 +127,7 @@ def described(schema: "pa.Schema", place: str, native: Mapping[str, str]) -> "pa
         raise InputError(f"{place}: its metadata on geometry (geo) cannot be read; write the file again") from None
     columns: Geo = {}
     for at, field in enumerate(schema):
-        kind, about = _extension(field)
+        kind, about = extension(field)
         if not (field.name in given or field.name in native or kind in ENCODINGS):
             continue
         found = given.get(field.name) or {}
@@ -151,7 +151,7 @@ def described(schema: "pa.Schema", place: str, native: Mapping[str, str]) -> "pa
     return schema.with_metadata(metadata or None)
 
 
-def _extension(field: "pa.Field") -> tuple[str, Geo]:
+def extension(field: "pa.Field") -> tuple[str, Geo]:
     """Return the name of a column's extension type and what that says."""
     kind, metadata = field.type, field.metadata or {}
     name = str(getattr(kind, "extension_name", metadata.get(NAME, b"").decode()))
@@ -200,6 +200,13 @@ def crs_of(axes: Iterable[str] = ("longitude", "latitude")) -> Geo:
         "datum": {"type": "GeodeticReferenceFrame", "name": "World Geodetic System 1984", "ellipsoid": ellipsoid},
         "coordinate_system": {"subtype": "ellipsoidal", "axis": axis}, "id": {"authority": authority, "code": code},
     }  # fmt: skip
+
+
+def geoparquet(columns: Sequence[str]) -> dict[bytes, bytes] | None:
+    """Return the metadata of a table with these columns of WKB in degrees; None if there are none."""
+    found = {name: {"encoding": "WKB"} for name in columns}
+    said = {"version": "1.1.0", "primary_column": next(iter(columns), ""), "columns": found}
+    return {GEO: json.dumps(said).encode()} if columns else None
 
 
 def columns_of(schema: "pa.Schema") -> Geo:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import geopandas
 import polars as pl
 import pytest
 from conftest import ROOT, ghostpoi
@@ -94,23 +95,50 @@ def test_a_release_is_written_back_with_the_types_of_the_table(running: Server, 
     assert [path.name for path in tmp_path.iterdir()].count("other") == 0
 
 
-def test_points_of_postgis(running: Server, expected: pl.DataFrame, tmp_path: Path) -> None:
+SHAPES = {"geometry": "::geometry(Point, 4326)", "untyped": "", "geography": "::geography(Point, 4326)"}
+
+
+def with_postgis(running: Server) -> None:
     try:
         running.execute("CREATE EXTENSION IF NOT EXISTS postgis")
     except Exception as e:
         pytest.skip(f"PostGIS is not installed: {type(e).__name__}")
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_points_of_postgis(running: Server, expected: pl.DataFrame, kind: str, tmp_path: Path) -> None:
+    """They are found without --map, released as GeoParquet, and written back with their type and system."""
+    with_postgis(running)
+    name = f"places_{kind}"
     running.execute(
-        'CREATE TABLE places AS SELECT "user", venue_id, category_id, category, '
-        "ST_SetSRID(ST_MakePoint(longitude, latitude), 4326)::geometry(Point, 4326) AS position, utc_time FROM checkins"
+        f'CREATE TABLE {name} AS SELECT "user", venue_id, category_id, category, '
+        f"ST_SetSRID(ST_MakePoint(longitude, latitude), 4326){SHAPES[kind]} AS position, utc_time FROM checkins"
     )
-    words = ["--table", "places", "--map", "point=position", "--to-table", "released_places", "--seed", SEED]
+    words = ["--table", name, "--to-table", f"released_{name}", "--seed", SEED]
     done = called("protect", running.url(), *words, "-o", tmp_path / "release")
     assert done.returncode == 0, done.stderr
-    pick = 'SELECT "user", venue_id, ST_Y(position), ST_X(position) FROM released_places'
-    wanted = expected.select("user", "venue_id", "latitude", "longitude").rows()
+    point = "position::geometry"
+    pick = f'SELECT "user", venue_id, ST_Y({point}), ST_X({point}), ST_SRID({point}) FROM released_{name}'
+    wanted = [(*row, 4326) for row in expected.select("user", "venue_id", "latitude", "longitude").rows()]
     assert sorted(rows_of(running, pick)) == sorted(wanted)
-    kind = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attname = 'position' AND attrelid = "
-    assert rows_of(running, f"{kind} 'released_places'::regclass") == [("geometry(Point,4326)",)]
+    types = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attname = 'position' AND attrelid = "
+    assert rows_of(running, f"{types} 'released_{name}'::regclass") == rows_of(running, f"{types} '{name}'::regclass")
+    shown = geopandas.read_parquet(tmp_path / "release" / "checkins.parquet")
+    assert shown.crs == "OGC:CRS84"
+    assert sorted(zip(shown.geometry.y, shown.geometry.x, strict=True)) == sorted(row[2:4] for row in wanted)
+    assert called("verify", tmp_path / "release", "--against", running.url(), "--table", name).returncode == 0
+
+
+def test_other_systems_and_shapes_of_postgis(running: Server, tmp_path: Path) -> None:
+    with_postgis(running)
+    point = "ST_SetSRID(ST_MakePoint(longitude, latitude), 4326)"
+    other = {"metres": f"ST_Transform({point}, 3857)", "areas": f"ST_Buffer({point}, 0.001)"}
+    for name, shape in other.items():
+        running.execute(f'CREATE TABLE {name} AS SELECT "user", venue_id, {shape} AS position, utc_time FROM checkins')
+        said = sentence(called("protect", running.url(), "--table", name, "-o", tmp_path / name))
+        kind = {"metres": "POINT of SRID 3857", "areas": "POLYGON"}[name]
+        assert f"row 1: the geometry '{kind}' is not a point in degrees of WGS 84; give points" in said
+        assert not (tmp_path / name).exists()
 
 
 def test_a_table_that_changes_is_read_as_it_was(

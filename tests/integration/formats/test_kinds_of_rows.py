@@ -166,3 +166,20 @@ def test_pages_of_sqlite_are_not_taken_for_points(tmp_path: Path) -> None:
     made = ghostpoi.protect(tmp_path / "x.sqlite", seed=SEED, table="checkins", map={"point": "geom"})
     assert sorted(made.table["venue_id"]) == sorted(expected())
     assert set(made.table["geom"]) <= set(wkb)
+
+
+def test_geometry_of_duckdb_is_written_back(tmp_path: Path) -> None:
+    path = tmp_path / "x.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute(f"CREATE TABLE checkins AS SELECT * FROM '{as_parquet('native')}'")
+    words = {"table": "checkins", "to_table": "released", "output": tmp_path / "release"}
+    made = ghostpoi.protect(path, seed=SEED, **words)
+    with duckdb.connect(path) as connection:
+        kinds = connection.execute("SELECT column_type FROM (DESCRIBE released) WHERE column_name = 'geometry'")
+        assert kinds.fetchall()[0][0].startswith("GEOMETRY")
+        rows = connection.execute("SELECT venue_id, geometry::VARCHAR FROM released").fetchall()
+        clean = dict(connection.execute("SELECT venue_id, geometry::VARCHAR FROM checkins").fetchall())
+    assert sorted(venue for venue, _ in rows) == sorted(expected()) == sorted(made.table["venue_id"])
+    assert all(clean[venue] == point for venue, point in rows)
+    shown = geopandas.read_parquet(tmp_path / "release" / "checkins.parquet")
+    assert shown.crs == "OGC:CRS84"
