@@ -296,6 +296,7 @@ def _write(
     """Write the content of the release folder. `clean`: all clean rows, if the release has other ids or times."""
     data = staging / "checkins" if job.pieces.several else staging / job.pieces.names[0]
     out = data if job.pieces.several else staging
+    shutil.rmtree(job.folder / ORDERED, ignore_errors=True)  # of a run that was killed
     folder = out if clean is None else make_inside(job.folder, ORDERED)
     make_folder(folder)
     written = stages.run("writing", assemble, job, range(len(job.pieces.names)))

@@ -11,6 +11,7 @@ from small_city import called, sentence
 from small_world import manifest, parts, rows
 
 from ghostpoi.data.synthetic_files import write_city
+from ghostpoi.regions import reorder
 from ghostpoi.release.users import MAP
 
 LOCAL, SHIFT = ("--engine", "local"), ("--times", "shift", "--pseudonyms", "session")
@@ -121,10 +122,26 @@ def test_a_changed_order_a_changed_id_and_a_lost_map_are_found(tmp_path: Path) -
 def test_the_memory_that_ids_and_times_need_is_counted(tmp_path: Path) -> None:
     data = parts(tmp_path / "data", 3)
     words = ("protect", data, "-o", tmp_path / "r", *WORDS, *LOCAL, *SHIFT)
-    from ghostpoi.regions import reorder
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reorder, "MEMORY", 10**7)
         said = sentence(called(*words, "--memory", "2GB"))
     assert "other user ids and times are drawn over all rows, which needs" in said
     assert not (tmp_path / "r").exists()
+
+
+def test_a_run_that_ends_while_rows_move_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = parts(tmp_path / "data", 3, ending=".csv")
+    whole = protected(data, tmp_path / "whole", *LOCAL, *SHIFT)
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reorder, "_scatter", full)
+        said = sentence(called("protect", data, "-o", tmp_path / "r", *WORDS, *LOCAL, *SHIFT))
+    assert said.endswith("free some space or choose other folders, then continue with --resume")
+    assert not (tmp_path / "r").exists()
+    assert table(protected(data, tmp_path / "r", *LOCAL, *SHIFT, "--resume")).equals(table(whole))
+    assert {path.name for path in Path(f"{tmp_path / 'r'}.private").iterdir()} == {
+        path.name for path in Path(f"{whole}.private").iterdir()
+    }
