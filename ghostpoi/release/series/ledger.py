@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.draw.catalogue import UNREADABLE, Catalogue
@@ -261,8 +262,12 @@ def meaning(user: str) -> str:
 def users_of(table: Checkins, seed: Seed) -> pl.DataFrame:
     """Return the columns `written` and `meant` of the users of a table."""
     ids = list(map(str, table.user_ids))
-    texts = {"written": ids, "meant": list(map(meaning, ids))}
-    return pl.DataFrame({name: hashed(some, seed, "known users")[:, 0] for name, some in texts.items()})
+    return pl.DataFrame({"written": hashes(ids, seed), "meant": hashes(list(map(meaning, ids)), seed)})
+
+
+def hashes(ids: list[str], seed: Seed) -> NDArray[np.uint64]:
+    """Return the keyed hash of each id of a user."""
+    return hashed(ids, seed, "known users")[:, 0]
 
 
 def check_written_alike(known: pl.DataFrame, table: Checkins, seed: Seed) -> None:

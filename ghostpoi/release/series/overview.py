@@ -20,21 +20,7 @@ from ghostpoi.options import option
 from ghostpoi.randomness import Seed
 from ghostpoi.release.manifest import MANIFEST, complaint_about, read_manifest
 from ghostpoi.release.series import ledger
-from ghostpoi.release.series.ledger import (
-    MOMENT,
-    ROWS,
-    USERS,
-    Entry,
-    Series,
-    damage,
-    forgotten_key,
-    kept,
-    read,
-    read_catalogue,
-    read_series,
-    sha256,
-    write,
-)
+from ghostpoi.release.series.ledger import Entry, Series
 from ghostpoi.release.verify import Check
 
 MAX_NAMED = 3  # files that a check names
@@ -43,8 +29,8 @@ PRIVATE = ("private", "input", "data_sha256", "files")  # of an entry
 
 def describe(folder: Path) -> dict[str, Any]:
     """Return what a series holds, without its seed."""
-    series = read_series(folder)
-    known = read_catalogue(series)
+    series = ledger.read_series(folder)
+    known = ledger.read_catalogue(series)
     crowds = known.members()
     return {
         "created": series.created,
@@ -64,8 +50,8 @@ def describe(folder: Path) -> dict[str, Any]:
 
 def verify_series(folder: Path) -> list[Check]:
     """Check that nothing in the folder is lost or changed, and that ledger and releases agree."""
-    series = read_series(folder)
-    broken = damage(series)
+    series = ledger.read_series(folder)
+    broken = ledger.damage(series)
     if broken:
         more = f" and {len(broken) - MAX_NAMED} more" if len(broken) > MAX_NAMED else ""
         detail = f"{'; '.join(broken[:MAX_NAMED])}{more}: restore the folder from a copy"
@@ -81,7 +67,7 @@ def verify_series(folder: Path) -> list[Check]:
 
 def _crowds(series: Series) -> Check:
     try:
-        known = read_catalogue(series)
+        known = ledger.read_catalogue(series)
     except InputError as e:
         return Check("crowds", False, e.text)
     empty = set(known.crowd[(known.crowd > 0) & ~known.hidden].tolist()) - set(known.members())
@@ -90,7 +76,7 @@ def _crowds(series: Series) -> Check:
 
 
 def _draws(series: Series) -> Check:
-    rows = kept(series, ROWS)["row"]
+    rows = ledger.kept(series, ledger.ROWS)["row"]
     twice = len(rows) - rows.n_unique()
     detail = f"{len(rows):,} rows, each drawn once"
     return Check("draws", not twice, f"{twice:,} rows were drawn twice" if twice else detail)
@@ -127,24 +113,24 @@ def forget(folder: Path, user: str) -> dict[str, Any]:
     Later files that hold rows of this person are refused from then on.
     """
     with locked(folder.resolve()):
-        series = read_series(folder)
-        if broken := damage(series):
+        series = ledger.read_series(folder)
+        if broken := ledger.damage(series):
             raise InputError(f"{folder}: {broken[0]}; restore the folder from a copy")
-        meant, rows, released = hashed([plain(user)], series.seed, "known users")[0, 0], 0, []
+        written, rows, released = ledger.hashes([user], series.seed)[0], 0, []
         for entry in series.entries:
-            users = read(series, USERS, entry)
-            if meant in users["meant"]:
-                drawn = read(series, ROWS, entry)
+            users = ledger.read(series, ledger.USERS, entry)
+            if written in users["written"]:
+                drawn = ledger.read(series, ledger.ROWS, entry)
                 others = drawn.filter(~pl.Series(_rows_of(drawn, entry, user, series.seed)))
                 rows += len(drawn) - len(others)
                 released.append({name: getattr(entry, name) for name in ("number", "release", "private")})
-                left = {ROWS: others, USERS: users.filter(pl.col("meant") != meant)}
-                paths = [write(series, kind, entry.number, one) for kind, one in left.items()]
-                files = entry.files | {path.name: sha256(path) for path in paths}
+                left = {ledger.ROWS: others, ledger.USERS: users.filter(pl.col("written") != written)}
+                paths = [ledger.write(series, kind, entry.number, one) for kind, one in left.items()]
+                files = entry.files | {path.name: ledger.sha256(path) for path in paths}
                 series = series.entry(replace(entry, files=files))
         if not released:
-            raise InputError(f"{folder} has released no rows of the user {user!r}; check the id")
-        replace(series, forgotten=tuple(sorted({*series.forgotten, forgotten_key(user, series.seed)}))).store()
+            raise InputError(f"{folder} has released no rows of the user {user!r}; give the id as the files write it")
+        replace(series, forgotten=tuple(sorted({*series.forgotten, ledger.forgotten_key(user, series.seed)}))).store()
     return {"user": user, "rows": rows, "releases": released}
 
 
@@ -155,6 +141,6 @@ def _rows_of(rows: pl.DataFrame, entry: Entry, user: str, seed: Seed) -> Bools:
     for begin in range(entry.first, entry.last + 1, SECONDS_AT_ONCE):
         time = np.arange(begin, min(begin + SECONDS_AT_ONCE, entry.last + 1), dtype=np.int64)
         nobody = np.zeros(len(time), np.int32)
-        moments = ByContent(seed, who, nobody, time, nobody.astype(np.uint64)).words(1, MOMENT)[0]
+        moments = ByContent(seed, who, nobody, time, nobody.astype(np.uint64)).words(1, ledger.MOMENT)[0]
         found |= np.isin(rows["moment"], moments)
     return found

@@ -52,5 +52,17 @@ def test_an_unknown_person_is_refused(tmp_path: Path) -> None:
     release_in(tmp_path / "series", days(0, 30), tmp_path / "r1")
     done = called("series", "forget", tmp_path / "series", "--user", "nobody")
     assert (done.returncode, sentence(done)) == (
-        2, f"{tmp_path / 'series'} has released no rows of the user 'nobody'; check the id",
+        2, f"{tmp_path / 'series'} has released no rows of the user 'nobody'; give "
+        "the id as the files write it",
     )  # fmt: skip
+
+
+def test_an_id_may_have_capitals_and_zeros(tmp_path: Path) -> None:
+    series = tmp_path / "series"
+    own = [row | {"user": f"Anna-{int(row['user']):04}"} for row in csv_rows(days(0, 30))]
+    release_in(series, written(tmp_path / "named.csv", own), tmp_path / "r1")
+    user = own[0]["user"]
+    done = called("series", "forget", series, "--user", user, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == sum(row["user"] == user for row in own)
+    assert called("series", "forget", series, "--user", user).returncode == 2  # nothing is left
