@@ -1,5 +1,6 @@
 """A world of synthetic cities: far apart, of different sizes, with travellers who are in one place at a time."""
 
+import itertools
 import os
 import weakref
 from functools import cache
@@ -239,12 +240,14 @@ def test_too_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_an_interrupted_run_leaves_nothing(
     fault: BaseException, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def fail(frame: pl.DataFrame, path: Path) -> None:
-        if path.name == "part-00002.parquet":
-            raise fault
-        frame.write_parquet(path)
+    real, parts = synthetic_files._bytes, itertools.count()
 
-    monkeypatch.setitem(synthetic_files.WRITE, "parquet", fail)
+    def fail(frame: pl.DataFrame, kind: str) -> bytes:
+        if next(parts) == 2:
+            raise fault
+        return real(frame, kind)
+
+    monkeypatch.setattr(synthetic_files, "_bytes", fail)
     done = called("synth", "-o", tmp_path / "world", *SIZE, "--rows-per-part", 1000)
     assert done.returncode == (2 if isinstance(fault, OSError) else 130)
     assert len(done.stderr.splitlines()) == 1
