@@ -18,7 +18,7 @@ def random(count: int, values: int, seed: int = 0) -> pl.Series:
     return pl.Series([f"phone {n}" for n in np.random.default_rng(seed).integers(0, values, count)])
 
 
-@pytest.mark.parametrize(("cities", "enough"), [(50, 2_000), (50, 300_000)])
+@pytest.mark.parametrize(("cities", "enough"), [(20, 1_000), (50, 2_000), (50, 300_000)])
 def test_ordinary_columns_of_many_small_cities_are_kept(
     cities: int, enough: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

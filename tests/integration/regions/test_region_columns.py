@@ -11,7 +11,6 @@ import pytest
 from small_city import called, sentence
 from small_world import SEED, manifest, parts, protected, released, rows
 
-from ghostpoi.data.synthetic_files import World, write_world
 from ghostpoi.regions import columns, job
 
 LOCAL = ("--engine", "local")
@@ -129,23 +128,6 @@ def test_the_order_of_rows_is_tested_in_every_region(tmp_path: Path, monkeypatch
     data = parts(tmp_path / "data", 3, pl.concat([others, one.sort("venue_id")]))
     said = "its rows are grouped by venue, so their order reveals clean venues; sort them by time with --order time"
     assert failure(data) == said
-
-
-@pytest.mark.parametrize(("cities", "enough"), [(20, 1_000)])
-def test_ordinary_columns_of_many_small_cities_are_kept(
-    cities: int, enough: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(job, "ENOUGH_ROWS", enough)
-    world = World(cities, 20, 60, 30, 4, 40.0, 0.2)
-    write_world(tmp_path / "made", world, 10_000, "parquet", lambda label, units: None)
-    made = pl.concat([pl.read_parquet(path) for path in sorted((tmp_path / "made").iterdir())])
-    plan = pl.format("plan {}", pl.col("user").cast(pl.String).hash(3) % 20)
-    frame = made.with_columns(device=random(made.height, 5), plan=plan, rare=random(made.height, 200) == "phone 7")
-    data = parts(tmp_path / "data", 4, frame)
-    found = protected(data, tmp_path / "release", *LOCAL)
-    assert manifest(found)["regions"]["count"] == cities
-    assert {"device", "plan", "rare"} <= set(manifest(found)["columns"]["kept"])
-    assert called("verify", found, "--against", data).returncode == 0
 
 
 def hamlet(name: str, at: float, visits: list[tuple[int, int, str]]) -> pl.DataFrame:
