@@ -49,7 +49,10 @@ def _is_division(found: Any) -> bool:
 
 KINDS: dict[str, Callable[[Any], bool]] = {
     "any": lambda value: True,
+    "section": _is(dict),
+    "section or null": _is(dict, type(None)),
     "text": _is(str),
+    "number": _is(int, float),
     "count": lambda value: _is(int)(value) and 0 <= value < 1 << 53,
     "positive": lambda value: _is(int, float)(value) and 0 < value < 1e15,
     "texts": _list(_is(str)),
@@ -94,7 +97,8 @@ def _check_shape(manifest: Any) -> None:
     if _depth(manifest) > MAX_DEPTH:
         raise ValueError("it is nested too deeply")
     for section, keys in SHAPE.items():
-        found = section_of(manifest, section)
+        if (found := section_of(manifest, section)) is None:
+            continue
         for key, kind in keys.items():
             name = f"{section}.{key}".removeprefix(".")
             if key not in found:
@@ -102,6 +106,8 @@ def _check_shape(manifest: Any) -> None:
                     raise ValueError(f"{name} is missing")
             elif not KINDS[kind.removesuffix("?")](found[key]):
                 raise ValueError(f"{name} has the wrong type")
+    if manifest["plausibility"] is not None and "drawn_own" not in manifest["rows"]:
+        raise ValueError("rows.drawn_own is missing")
     for name in (manifest["data"]["file"], *manifest["data"].get("beside", {})):
         if not _can_name(name) or Path(name).name != name:
             raise ValueError("data.file is not a plain file name")
@@ -109,13 +115,12 @@ def _check_shape(manifest: Any) -> None:
         raise ValueError("data.parts are not plain paths")
 
 
-def section_of(manifest: dict[str, Any], path: str) -> dict[str, Any]:
-    """Return a section of a manifest, which may lie in another one; nothing if it has none."""
+def section_of(manifest: dict[str, Any], path: str) -> dict[str, Any] | None:
+    """Return a section of a manifest, which may lie in another one; None if it has none."""
     found: Any = manifest
     for name in filter(None, path.split(".")):
-        found = found.get(name)
-        found = found if isinstance(found, dict) else {}
-    return found
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else None
 
 
 def unknown_keys(manifest: dict[str, Any]) -> list[str]:
@@ -123,7 +128,7 @@ def unknown_keys(manifest: dict[str, Any]) -> list[str]:
     closed = {section: keys for section, keys in SHAPE.items() if "*" not in keys}
     return sorted(
         f"{section}.{key}".removeprefix(".")
-        for section, keys in closed.items() for key in section_of(manifest, section) if key not in keys
+        for section, keys in closed.items() for key in section_of(manifest, section) or () if key not in keys
     )  # fmt: skip
 
 

@@ -17,19 +17,12 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import file_hashes, joint_hash
 from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.options import option
-from ghostpoi.release.manifest import MANIFEST, complaint_about, read_data, read_manifest, settings_of
+from ghostpoi.release.manifest import complaint_about, read_data, read_manifest, section_of, settings_of
 from ghostpoi.reports.audit_view import AuditView
 from ghostpoi.reports.texts import PER_USER, TEXTS, UTILITY, UtilityMeasure, method_label, share
 from ghostpoi.settings import HideSettings, SpeedSettings
 
-PLAUSIBILITY = tuple(f"plausibility.{key}" for key in ("substitution_rate", "beyond_1km", "mean_km", "p95_km"))
-CATEGORY_MATCH = "plausibility.category_match"  # of a file with categories
-NEEDED: dict[Any, tuple[str, ...]] = {  # by type; beyond what read_manifest checks
-    str: ("method", "protocol", "tool.name", "tool.version"),
-    int | float: (*PLAUSIBILITY, "rows.left_genuine.share", "rows.drawn_own.share"),
-    int: ("speed.steps", "speed.steps_over_limit", "rows.left_genuine.rows", "rows.drawn_own.rows"),
-}
-OF_DRAWS = ("plausibility.", "rows.drawn_own.")  # a release of a series with few new rows does not state these
+PLAUSIBILITY = ("substitution_rate", "beyond_1km", "mean_km", "p95_km")
 LONGEST = 200  # characters of what the publisher says
 NOT_ANONYMOUS = "This is not anonymisation."  # the title of a limit
 Audits = dict[str, dict[str, Any]]  # by the SHA-256 of the release that each measured
@@ -228,13 +221,6 @@ def open_release(
     manifest = read_manifest(path)
     if complaint := complaint_about(path, manifest):
         raise InputError(f"{path} is damaged ({complaint}); make the release again with protect")
-    few = manifest.get("plausibility", {}) is None
-    matched = (CATEGORY_MATCH,) if "category" in manifest["columns"]["fields"] else ()
-    for kind, keys in (*NEEDED.items(), (int | float, matched)):
-        if lacking := _lacking(manifest, [key for key in keys if not (few and key.startswith(OF_DRAWS))], kind):
-            raise InputError(
-                f"{path / MANIFEST} lacks {lacking}, which the report needs; make the release again with protect"
-            )
     file = read_data(path, manifest, source.limit)
     audit = AuditView.read(manifest, path)
     return ReleaseView(folder=path.resolve().name, manifest=manifest, audit=audit, file=file)
@@ -278,19 +264,11 @@ def _open_file(source: Source, mapping: dict[str, str], audits: Audits) -> Relea
     }
     if found := audits.get(digest):
         manifest |= {"audit": found, "plausibility": found.get("plausibility")}
-        matched = (CATEGORY_MATCH,) if file.table.category_field else ()
-        if lacking := _lacking(manifest, (*PLAUSIBILITY, *matched), int | float):
-            raise InputError(f"the audit of {path} lacks {lacking}, which the report needs; run ghostpoi audit again")
+        needed = (*PLAUSIBILITY, *(["category_match"] if file.table.category_field else []))
+        stated = section_of(manifest, "plausibility") or {}
+        if lacking := [key for key in needed if not isinstance(stated.get(key), int | float)]:
+            raise InputError(
+                f"the audit of {path} lacks plausibility.{lacking[0]}, which the report needs; run ghostpoi audit again"
+            )
     audit = AuditView.read(manifest, path)
     return ReleaseView(folder=path.resolve().name, manifest=manifest, audit=audit, file=file)
-
-
-def _lacking(manifest: dict[str, Any], keys: Sequence[str], kind: Any) -> str | None:
-    """Return the first key without a value of this kind."""
-    for key in keys:
-        value: Any = manifest
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        if not isinstance(value, kind):
-            return key
-    return None

@@ -1,10 +1,9 @@
 """A world of synthetic cities: far apart, of different sizes, with travellers who are in one place at a time."""
 
-import itertools
 import os
 import weakref
 from functools import cache
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -240,7 +239,7 @@ def test_too_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_an_interrupted_run_leaves_nothing(
     fault: BaseException, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    real, parts = synthetic_files._bytes, itertools.count()
+    real, parts = synthetic_files._bytes, count()
 
     def fail(frame: pl.DataFrame, kind: str) -> bytes:
         if next(parts) == 2:

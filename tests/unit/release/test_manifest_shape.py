@@ -28,7 +28,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("data.file", "a\x00b", "data.file is not a plain file name"),
     ("data.file", "..", "data.file is not a plain file name"),
     ("method", None, "method has the wrong type"),
-    ("rows", [], "rows.in_sessions is missing"),
+    ("rows", [], "rows has the wrong type"),
 ]
 
 
