@@ -60,6 +60,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "pairs": _list(lambda pair: KINDS["texts"](pair) and len(pair) == 2),
     "counts": _object(lambda value: KINDS["count"](value)),
     "settings": _object(_is(str, int, float, bool)),
+    "settings by section": _object(lambda value: KINDS["settings"](value)),
     "division": _is_division,
 }
 SHAPE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))

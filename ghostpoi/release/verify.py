@@ -77,7 +77,7 @@ def audit_belongs(manifest: dict[str, Any]) -> list[Check]:
     audit = manifest.get("audit")
     if audit is None:
         return []
-    same = isinstance(audit, dict) and audit.get("of") == release_identity(manifest)
+    same = audit.get("of") == release_identity(manifest)
     fine, wrong = "made for this data and these settings", "made for other data or settings; run audit again"
     return [Check("audit", same, fine if same else wrong)]
 
@@ -244,8 +244,6 @@ def complaints(manifest: dict[str, Any], file: CheckinFile | None, signed: bool)
     if (protocol := manifest["protocol"]) not in get_args(Protocol):
         return [f"protocol is {protocol}"]
     stated = manifest["settings"]
-    if strange := [section for section, values in stated.items() if not isinstance(values, dict)]:
-        return [f"settings.{strange[0]} is not a section"]
     try:
         assigned = [f"{section}.{key}={value}" for section, values in stated.items() for key, value in values.items()]
         settings = override(publication(manifest["method"]), assigned, "the manifest's")
@@ -265,7 +263,7 @@ def complaints(manifest: dict[str, Any], file: CheckinFile | None, signed: bool)
         if (needs and not needs <= set(groups)) or (groups and not needs):
             return ["disclosure.category_groups are not those of the categories in the data"]
     if stated_preset := manifest.get("preset"):
-        name, method = str(stated_preset.get("name")), manifest["method"]
+        name, method = stated_preset["name"], manifest["method"]
         known = [described(settings, name, method, one)["preset"] for one in (True, False) if name in PRESETS]
         if stated_preset not in known:
             return [f"preset is {stated_preset}, which the settings are not"]

@@ -185,8 +185,10 @@ def test_no_release(tmp_path: Path) -> None:
 def test_a_damaged_release(tmp_path: Path) -> None:
     made = release("random")
     folder = rewritten(tmp_path, made, change=lambda m: m.pop("tool"))
-    with pytest.raises(InputError, match=r"manifest\.json lacks tool\.name, which the report needs"):
+    with pytest.raises(InputError, match=r"is not a manifest of ghostpoi .tool is missing"):
         write_croissant(folder)
+    assert not (folder / "croissant.json").exists()
+    folder = rewritten(tmp_path / "other", made)
     (folder / made.data.name).write_bytes(b"x")
     with pytest.raises(InputError, match=r"is damaged .* differs from the manifest"):
         write_croissant(folder)
