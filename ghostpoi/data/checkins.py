@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
@@ -104,11 +105,7 @@ def _numbered(parts: Sequence[tuple[NDArray[np.object_], Ints]]) -> tuple[NDArra
 
 def duplicates(table: Checkins) -> int:
     """Count the rows that repeat an earlier row's user, venue and time."""
-    order = by_user_and_time(table.user, table.time)
-    again = (np.diff(table.user[order]) == 0) & (np.diff(table.time[order]) == 0)
-    row = order[np.append(again, False) | np.append(False, again)]  # few have another of the same user and time
-    key = np.stack([table.user[row].astype(np.int64), table.venue[row].astype(np.int64), table.time[row]])
-    return len(row) - len(np.unique(key, axis=1).T)
+    return len(table) - pl.DataFrame({"user": table.user, "venue": table.venue, "time": table.time}).n_unique()
 
 
 def renumber(

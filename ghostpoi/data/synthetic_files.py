@@ -280,17 +280,12 @@ def city_frames(world: World, report: Report = no_report) -> Iterator[pl.DataFra
 
 def cut(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
     """Cut the table that the frames make up into parts of `rows` rows. It holds one part and one frame."""
-    held: list[pl.DataFrame] = []
-    missing = rows
+    held = pl.DataFrame()
     for frame in frames:
-        begin = 0
-        while frame.height - begin >= missing:
-            yield pl.concat([*held, frame.slice(begin, missing)], rechunk=True)
-            begin += missing
-            held, missing = [], rows
-        if begin < frame.height:
-            held.append(frame.slice(begin))
-            missing -= held[-1].height
+        held = pl.concat([held, frame]) if held.height else frame
         del frame
-    if held:
-        yield pl.concat(held, rechunk=True)
+        while held.height >= rows:
+            yield held.slice(0, rows).rechunk()
+            held = held.slice(rows)
+    if held.height:
+        yield held.rechunk()
