@@ -127,14 +127,14 @@ def slot_of(time: Longs) -> Longs:
     return time // SLOT_S % SLOTS
 
 
-def of_table(table: Checkins, category_group: Ints | None = None) -> Places:
-    """Return all venues of a table. Without groups, every category is a group of its own."""
-    return _places(table.venues, table.venue, table.time, len(table.category_ids), category_group)
+def of_table(table: Checkins) -> Places:
+    """Return all venues of a table."""
+    return _places(table.venues, table.venue, table.time, len(table.category_ids))
 
 
-def of_sessions(sessions: Sessions, v: Vocabulary, category_group: Ints | None = None) -> Places:
+def of_sessions(sessions: Sessions, v: Vocabulary) -> Places:
     """Return the venues of a vocabulary, with the visits of these sessions."""
-    return _places(v, sessions.poi, sessions.time, int(v.category.max()) + 1, category_group)
+    return _places(v, sessions.poi, sessions.time, int(v.category.max()) + 1)
 
 
 def with_use(places: Places, visited: Checkins | Sessions) -> Places:
@@ -146,11 +146,12 @@ def with_use(places: Places, visited: Checkins | Sessions) -> Places:
     return replace(places, use=learn_use(venue, visited.time, user, len(places.lat)))
 
 
-def _places(v: Venues | Vocabulary, visited: Ints, time: Longs, categories: int, group: Ints | None) -> Places:
+def _places(v: Venues | Vocabulary, visited: Ints, time: Longs, categories: int) -> Places:
+    """Return venues by their visits. Every category is a group of its own."""
     visits, visited_kind = np.bincount(visited, minlength=len(v.lat)), v.category[visited].astype(np.int64)
     by_slot = np.bincount(visited_kind * SLOTS + slot_of(time), minlength=categories * SLOTS)
-    own = np.arange(categories, dtype=np.int32) if group is None else group
-    return Places(v.lat, v.lon, v.category, visits, by_slot.reshape(categories, SLOTS), own)
+    group = np.arange(categories, dtype=np.int32)
+    return Places(v.lat, v.lon, v.category, visits, by_slot.reshape(categories, SLOTS), group)
 
 
 TAXONOMY = "give a CSV file with the header line category,group and one line per category"

@@ -181,13 +181,12 @@ def checked_manifest(release: Path) -> dict[str, Any]:
     return manifest
 
 
-def store_manifest(release: Path, manifest: dict[str, Any], private: Path | None = None) -> None:
+def store_manifest(release: Path, manifest: dict[str, Any], private: Path) -> None:
     """Write the manifest and its signature.
 
-    The key is that of the private folder, by default RELEASE.private. Without the key, or if the manifest there is
+    The key is that of the private folder. Without the key, or if the manifest there is
     unsigned, the new one is unsigned. A manifest that was changed after it was signed is never signed again.
     """
-    private = private or Path(f"{release}.private")
     text = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
     path, signature, old = release / MANIFEST, release / SIGNATURE, ""
     signs = has_key(private)

@@ -15,6 +15,10 @@ KEYLESS = "0" * 32
 UNSIGNED = "unsigned, so anyone could have changed the figures; compare them with --against FILE"
 
 
+def private_of(release: Path) -> Path:
+    return Path(f"{release}.private")
+
+
 def line(folder: Path, name: str, *more: object) -> tuple[bool, str]:
     """One line of verify: passed, and what it says."""
     done = called("verify", folder, *more, "--json")
@@ -67,7 +71,7 @@ def test_a_changed_manifest_fails_and_is_neither_reported_nor_signed_again(tmp_p
     assert sentence(called("audit", city(), folder)) == f"{folder}: {why}; make the release again with protect"
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
     with pytest.raises(Exception, match="changed afterwards"):
-        store_manifest(folder, manifest)
+        store_manifest(folder, manifest, private_of(folder))
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
 
 
@@ -86,13 +90,13 @@ def test_a_signature_that_is_none(content: bytes | None, tmp_path: Path) -> None
 def test_a_new_manifest_is_signed_only_with_the_key_that_signed_the_old_one(tmp_path: Path) -> None:
     folder = copied(release("random"), tmp_path)
     key, manifest = key_of(folder), json.loads((folder / "manifest.json").read_text())
-    store_manifest(folder, manifest | {"audit": {"of": release_identity(manifest)}})
+    store_manifest(folder, manifest | {"audit": {"of": release_identity(manifest)}}, private_of(folder))
     assert key_of(folder) == key
     assert len((folder / "manifest.sig").read_text().splitlines()) == 1
     other = protect(city(), tmp_path / "other", "--method", "random")
     store_manifest(folder, manifest, other.private)
     assert line(folder, "signature") == (True, UNSIGNED)
-    store_manifest(folder, manifest)  # an unsigned manifest stays unsigned: anyone may have written it
+    store_manifest(folder, manifest, private_of(folder))  # stays unsigned: anyone may have written it
     assert line(folder, "signature") == (True, UNSIGNED)
 
 
@@ -116,7 +120,7 @@ def test_a_store_that_stops_between_two_files_leaves_a_valid_seal(
 
         monkeypatch.setattr(module, "_write", write)
         with pytest.raises(OSError, match="No space"):
-            store_manifest(folder, manifest | {"audit": {"n": allowed}})
+            store_manifest(folder, manifest | {"audit": {"n": allowed}}, private_of(folder))
         assert seal_of(folder).signer == key
 
 
