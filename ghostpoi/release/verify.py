@@ -77,7 +77,7 @@ def audit_belongs(manifest: dict[str, Any]) -> list[Check]:
     audit = manifest.get("audit")
     if audit is None:
         return []
-    same = audit.get("of") == release_identity(manifest)
+    same = isinstance(audit, dict) and audit.get("of") == release_identity(manifest)
     fine, wrong = "made for this data and these settings", "made for other data or settings; run audit again"
     return [Check("audit", same, fine if same else wrong)]
 
