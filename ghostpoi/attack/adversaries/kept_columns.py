@@ -8,7 +8,7 @@ import numpy as np
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Seed
 from ghostpoi.attack.adversaries.deconvolution import likeliest
 from ghostpoi.attack.adversaries.habits import HabitsLeak
-from ghostpoi.attack.adversaries.lookups import ConditionalTable
+from ghostpoi.attack.adversaries.lookups import looked_up
 from ghostpoi.data.checkins import Bools, Floats, Ints
 from ghostpoi.data.geo import haversine_km
 
@@ -31,8 +31,7 @@ def guesses(evidence: Evidence, restored: Ints) -> Iterator[Ints]:
             row = np.clip(np.arange(n) + shift, 0, n - 1)
             inside: Bools = session[row] == session
             context = np.where(inside, column.code[row] + 1, 0)
-            table = ConditionalTable.of(evidence, context).argmax(context, nothing)
-            for suggested in (column.named[row], table):
+            for suggested in (column.named[row], looked_up(evidence, context, nothing)):
                 guess = np.where(inside, suggested, 0).astype(np.int32)
                 yield guess
                 yield _allowed(guess, evidence)  # the rule excludes some true pairs too

@@ -5,41 +5,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from ghostpoi.attack.adversaries.base import Adversary, Device, Evidence, Measures, Seed
+from ghostpoi.attack.counting import Table
 from ghostpoi.data.checkins import Ints, Longs
 
 
-@dataclass(frozen=True)
-class ConditionalTable:
-    """The number of leaked positions per context and clean POI."""
+def leaked_table(evidence: Evidence, context: Longs) -> Table:
+    """Return how often each clean POI leaked in each context; `context` (N,) covers all positions."""
+    at = evidence.positions
+    return Table.of(context[at], evidence.clean[at].astype(np.int64), np.ones(int(at.sum())), evidence.rows, 0.0)
 
-    context: Longs  # (T,) ascending; the caller decides what the number means
-    clean: Longs  # (T,) most frequent first within a context, ties by the smaller POI
-    count: Longs  # (T,)
 
-    @staticmethod
-    def of(evidence: Evidence, context: Longs) -> "ConditionalTable":
-        """Count the leaked positions; `context` (N,) covers all positions."""
-        at, rows = evidence.positions, evidence.rows
-        # One number per pair: with two POIs as context it stays within 63 bits up to two million POIs.
-        pair, count = np.unique(context[at] * rows + evidence.clean[at], return_counts=True)
-        found, poi = np.divmod(pair, rows)
-        order = np.lexsort((poi, -count, found))
-        return ConditionalTable(found[order], poi[order], count[order])
-
-    def argmax(self, context: Longs, fallback: Ints) -> Ints:
-        """Return the most frequent clean POI of each context, or the fallback if the context never leaked, (N,)."""
-        if not len(self.context):
-            return fallback
-        first = np.minimum(np.searchsorted(self.context, context), len(self.context) - 1)
-        return np.where(self.context[first] == context, self.clean[first], fallback).astype(np.int32)
-
-    def entropy_bits(self) -> float:
-        """Return H(clean | context) in bits, each context weighted by how often it leaked."""
-        if not len(self.context):
-            return 0.0
-        _, which = np.unique(self.context, return_inverse=True)
-        total = np.bincount(which, self.count)[which]
-        return float((self.count * np.log2(total / self.count)).sum() / self.count.sum())
+def looked_up(evidence: Evidence, context: Longs, fallback: Ints) -> Ints:
+    """Return the clean POI that leaked most often in each context, ties to the smaller; the fallback if none did."""
+    table = leaked_table(evidence, context)
+    found = table.best[table.rows_of(context), 0]
+    return np.where(found > 0, found, fallback).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -68,8 +48,11 @@ class Frequency(Adversary):
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
         """Add the entropy of the table: 0 for a fixed map, and too small if few pairs leaked."""
-        table = ConditionalTable.of(evidence, evidence.symbol)
-        return table.argmax(evidence.symbol, evidence.released.poi), {"table_entropy_bits": table.entropy_bits()}
+        released, clean = evidence.pairs()
+        table = leaked_table(evidence, evidence.symbol)
+        share = table.at(table.rows_of(released.astype(np.int64)), clean.astype(np.int64)[:, None])
+        entropy = float(np.log2(1 / share).mean()) if len(clean) else 0.0
+        return looked_up(evidence, evidence.symbol, evidence.released.poi), {"table_entropy_bits": entropy}
 
 
 @dataclass(frozen=True)
@@ -86,8 +69,7 @@ class Bigram(Adversary):
         previous = np.roll(evidence.symbol, 1)
         previous[released.start[:-1][released.length > 0]] = 0  # no POI: the start of a session
         context = evidence.symbol * evidence.rows + previous
-        unigram = Frequency().restore(evidence, seed, device)
-        return ConditionalTable.of(evidence, context).argmax(context, unigram)
+        return looked_up(evidence, context, Frequency().restore(evidence, seed, device))
 
 
 @dataclass(frozen=True)
@@ -101,5 +83,4 @@ class PerUser(Adversary):
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:
         context = evidence.user * evidence.rows + evidence.released.poi
-        anybody = Frequency().restore(evidence, seed, device)
-        return ConditionalTable.of(evidence, context).argmax(context, anybody)
+        return looked_up(evidence, context, Frequency().restore(evidence, seed, device))

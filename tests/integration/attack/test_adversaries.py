@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ghostpoi.attack.adversaries import ADVERSARIES, bridge_models
 from ghostpoi.attack.adversaries.base import Adversary, leak_mixed, purify
 from ghostpoi.attack.adversaries.bridges import Bridge
-from ghostpoi.attack.adversaries.lookups import Bigram, ConditionalTable, Frequency, PerUser
+from ghostpoi.attack.adversaries.lookups import Bigram, Frequency, PerUser, leaked_table
 from ghostpoi.attack.adversaries.several_releases import SeveralMonths
 from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.audits.measures.detection import DETECTOR
@@ -64,10 +64,10 @@ HAND = Evidence.of(RELEASED, CLEAN, LEAKED, 7, unchanged(7))
 class TestFrequency:
     def test_table_by_hand(self) -> None:
         # Behind 1: 4 4 3 3; behind 2: 5 6 5 6. Both tie, so the smaller POI comes first.
-        table = ConditionalTable.of(HAND, HAND.symbol)
-        assert table.context.tolist() == [1, 1, 2, 2]
-        assert table.clean.tolist() == [3, 4, 5, 6]
-        assert table.count.tolist() == [2, 2, 2, 2]
+        table = leaked_table(HAND, HAND.symbol)
+        assert table.context.tolist() == [1, 2]
+        assert table.best[:, :3].tolist() == [[3, 4, 0], [5, 6, 0], [0, 0, 0]]
+        assert table.at(np.array([0, 1]), np.array([[3, 4], [3, 6]])).tolist() == [[0.5, 0.5], [0, 0.5]]
 
     def test_restored_by_hand(self) -> None:
         assert Frequency().restore(HAND, SEED, CPU)[-6:].tolist() == [5, 3, 3, 5, 3, 5]  # 3 never leaked and stays
