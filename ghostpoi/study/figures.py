@@ -30,6 +30,7 @@ DOTTED = (0, (1, 1))
 STYLE = paper.contents("style")
 METHODS: dict[str, tuple[str, str, str]] = STYLE["methods"]  # colour, marker, line
 FLOOR_LINE: dict[str, Any] = {"color": "#009E73", "linestyle": "-.", "linewidth": 1.2, "zorder": 3}
+MOST = 10  # releases in one chart of the frontier
 DEFAULT, CROWDS = "crowd", ("crowd", "crowd-halves")  # the method whose points are largest; those drawn alike
 HARDLY = 0.25  # of the largest Δprot of a figure: what protects less is drawn outside its scale
 REACHES = (9.0, 15.0, 22.0)  # from a point to the middle of its label, in the unit of the points
@@ -166,12 +167,14 @@ def frontier(results: Results) -> Figure:
     """Draw the worst case against flows, without a leak and with one: one number per release with kept users.
 
     No point lies below what an adversary has without the release. A release that has not faced all its adversaries yet
-    is left out.
+    is left out, and so are all but the MOST with the fewest settings.
     """
     results = results.measured
     figure, panels = plt.subplots(1, 2, figsize=(8.0, 4.4), sharey=True)
     figure.subplots_adjust(wspace=0.06, right=0.72)
-    shown = [m for m in results.methods if not Variant(m).rotated]
+    kept = [m for m in results.methods if not Variant(m).rotated]
+    few = sorted(kept, key=lambda m: len(Variant(m).changes))[:MOST]
+    shown = [m for m in kept if m in few]
     for axes, leak in zip(panels, (NO_LEAK, results.leak), strict=True):
         numbered = list[tuple[float, float, str, str]]()
         for number, method in enumerate(shown, 1):

@@ -28,7 +28,7 @@ from ghostpoi.attack.victims import VICTIMS
 from ghostpoi.audits.measures.gaps import SIGNIFICANCE
 from ghostpoi.study import labels
 from ghostpoi.study.labels import show
-from ghostpoi.study.results import GOWALLA, LEAK, NO_LEAK, NYC, WORST_CASE
+from ghostpoi.study.results import GOWALLA, LEAK, NO_LEAK, NYC, WITHOUT_LEAK, WORST_CASE
 
 PAGE = prose("results/frontier.md")
 R = study("frontier")
@@ -107,14 +107,16 @@ def test_at_which_distance() -> None:
 
 def test_equal_constraints() -> None:
     aware, blind, learned = study("rivals"), study("constraints"), study("learned")
-    ours, random = (known(gives_away(aware, m, NO_LEAK)).difference["mean"] for m in (DEFAULT, "random"))
-    told = (
-        f"give away {random / ours:.0f} times as much as the default, without a leak, to adversaries that know users."
-    )
-    assert told in PAGE
-    assert known(gives_away(aware, EXACT, NO_LEAK)).difference["mean"] <= ours
+    free = {m: known(gives_away(aware, m, NO_LEAK)).difference["mean"] for m in aware.methods}
+    ghost, random, without = (f"{free[m] / free[DEFAULT]:.0f} times" for m in ("ghost", "random", ANY))
+    assert f"without a leak, GHOST gives away {ghost} as much as the default, and random draws from" in PAGE
+    assert f"the same candidate sets {random}. Without the category, GHOST still gives away {without} as much" in PAGE
+    assert mean(aware, ANY, "mean_km") < mean(aware, DEFAULT, "mean_km")
+    for m in ("ghost", "pgd", "random", ANY, "pgd candidates.category=any", "random candidates.category=any"):
+        assert [known(aware.worst(m, leak)).adversary for leak in MOST] == ["step-lengths", "hidden-markov"]
+    assert known(aware.against(EXACT, DEFAULT, WITHOUT_LEAK)).sign == 1
     exact, any_km = (mean(aware, m, "mean_km") for m in (EXACT, DEFAULT))
-    assert f"move a visit {show(exact, 1)} km on average, and the default {show(any_km, 1)} km." in PAGE
+    assert f"and move a visit {show(exact, 1)} km on average, the default {show(any_km, 1)} km." in PAGE
     for leak, most in MOST.items():
         assert known(gives_away(blind, "ghost", leak)).sign == 1
         assert at_most(known(gives_away(learned, ANY, leak)), most, SIGNIFICANCE / len(MOST))

@@ -147,7 +147,7 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> Non
     assert "ghostpoi.verify" in notebook  # `make nightly` runs it
 
 
-ASKED = [("know", m, "frontier" if m == "crowd" else "rivals") for m in ("crowd", "random")]
+ASKED = [("know", m, "frontier" if m == "crowd" else "rivals") for m in ("crowd", "ghost", "random")]
 ASKED += [("ignore", m, "constraints") for m in ("ghost", "random")]
 
 
