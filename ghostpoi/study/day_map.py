@@ -24,7 +24,8 @@ DAY_S = 86_400
 STOPS = (5, 7)  # of the day that is drawn: at least so many venues, at most so many check-ins
 MARGIN = 0.012  # degrees around the day
 SHAPES = "osD^vP*Xhp"
-SHOWN = ("pgd", "ts-ue", "ghost", "random")
+SHOWN = ("random", "pgd", "em", "ts-ue-calibrated", "ghost", "ghost-ef", "crowd")
+ACROSS = 4  # panels in a row
 CITY = (120, 350, 60, 0)  # users, venues, days and seed of the synthetic city
 
 
@@ -51,9 +52,14 @@ def day_map(clean_poi: Ints, vocabulary: Vocabulary, released: Mapping[str, Ints
     for axis in (lat, lon):
         near &= np.abs(axis - axis[shown].mean()) < np.ptp(axis[shown]) / 2 + MARGIN
     categories = {int(c): n for n, c in enumerate(dict.fromkeys(vocabulary.category[clean]))}
-    figure, panels = plt.subplots(1, len(sides), figsize=(2.9 * len(sides), 3.3), sharex=True, sharey=True)
+    across = min(len(sides), ACROSS)
+    down = -(-len(sides) // across)
+    figure, grid = plt.subplots(down, across, figsize=(2.9 * across, 3.5 * down), sharex=True, sharey=True)
+    panels = grid.ravel()
+    for axes in panels[len(sides) :]:
+        axes.remove()
     ring = {"s": 90, "facecolors": "none", "edgecolors": "#888888", "linewidths": 0.9}
-    for axes, (method, poi) in zip(panels, sides.items(), strict=True):
+    for axes, (method, poi) in zip(panels, sides.items(), strict=False):
         path = poi[at]
         axes.scatter(lon[near], lat[near], s=3, color="#BBBBBB", linewidths=0, rasterized=True)
         axes.plot(lon[path], lat[path], color=METHODS.get(method, (INK,))[0], linewidth=1.2, zorder=2)
@@ -69,7 +75,7 @@ def day_map(clean_poi: Ints, vocabulary: Vocabulary, released: Mapping[str, Ints
         axes.set(xticks=[], yticks=[], aspect=1 / np.cos(np.radians(np.nanmean(lat[shown]))))
         axes.grid(False)
     caption = "Rings: clean venues. Marker and colour: category. Numbers: order of the visits."
-    figure.text(0.5, -0.02, caption, ha="center")
+    figure.text(0.5, 0.04, caption, ha="center")
     return figure
 
 

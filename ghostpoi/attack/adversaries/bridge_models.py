@@ -387,8 +387,6 @@ def natural_draws(
     lm: CausalTransformer, clean: Sessions, evidence: Evidence, copies: int, seed: Seed
 ) -> Iterator[Ints]:
     """Yield further releases (N,) of clean sessions, drawn by the rule and by what the LM expects behind the prefix."""
-    if evidence.rule is None:
-        return
     channel = evidence.rule.channel
     order = np.argsort(channel.clean, kind="stable")
     start = np.searchsorted(channel.clean[order], np.arange(evidence.rows + 1))

@@ -39,7 +39,7 @@ class Bridge(Adversary):
 class AugmentedBridge(Bridge):
     """A27 extends A2 by more pairs: substitutes that the rule allows, drawn as a method with a manifold term would.
 
-    Its trajectory LM learns from the release with the leaked sessions in clean form. Without a rule, it is A2.
+    Its trajectory LM learns from the release with the leaked sessions in clean form.
     """
 
     number = 27
