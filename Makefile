@@ -40,7 +40,7 @@ bench: .venv/ready
 
 # The tools that exports are for, in environments of their own, which see .venv, too. Tests that need them are skipped
 # without.
-tools: .tools/recbole-skmob/ready .tools/datasets/ready
+tools: .tools/recbole-skmob/ready .tools/datasets/ready .tools/packaging/ready
 
 .tools/%/ready: tests/tools/%.txt .venv/ready
 	$(BIN)/python -m venv --without-pip --clear .tools/$*

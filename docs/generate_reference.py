@@ -36,7 +36,7 @@ COMMANDS = """# Commands
 exit code | meaning
 --- | ---
 0 | done
-1 | a check or a region failed, or no setting that `choose` tried keeps what you need
+1 | a check or a region failed, a connection was lost, or no setting that `choose` tried keeps what you need
 2 | bad input or usage, or an error of disk or permissions; one sentence on stderr names problem, place and remedy
 130 | interrupted
 141 | broken pipe
@@ -44,6 +44,11 @@ exit code | meaning
 With `--json`, everything but the JSON object goes to stderr. Long work shows a progress bar on a terminal. A file gets
 its final name only when it is complete. `ghostpoi --version` prints the version, and
 `ghostpoi --install-completion` lets the shell complete commands (`--show-completion` prints its script).
+
+`ghostpoi --verbose COMMAND` logs on stderr what the command does and how long it takes. With
+`ghostpoi --log-format json COMMAND`, stderr holds one JSON object a line (`time`, `level`, `message`; `step`, `seconds`,
+`code`), without values of the file: the sentence of a refusal that may quote one is left out. In Python, the same log
+is `logging.getLogger("ghostpoi")`. Windows is not supported; use WSL or a container.
 
 In the tables, `--option=VALUE` shows the default value if there is one. In the usage lines, brackets mark options, and
 groups of options, that several commands share; they are described here once.

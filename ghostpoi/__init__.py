@@ -5,6 +5,7 @@ release = ghostpoi.protect("checkins.csv", output="release")  # or a data frame
 """
 
 import os
+import sys
 
 from ghostpoi.errors import InputError
 
@@ -12,6 +13,10 @@ from ghostpoi.errors import InputError
 # machine, spinning takes several times the CPU time of the work itself. On an idle one, it makes little difference.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+WINDOWS = (
+    "Windows is not supported, because files there cannot be locked and replaced as a release needs; run ghostpoi in "
+    "WSL, or in a container"
+)
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
 if TYPE_CHECKING:
     from ghostpoi.api.audits import Audit, Choice, Person, audit, choose, person
@@ -30,6 +35,8 @@ else:
         # Imported on demand, so that `import ghostpoi`, `ghostpoi --help` and each step are fast.
         from importlib import import_module
 
+        if sys.platform == "win32" and name in __all__:
+            raise InputError(WINDOWS)
         for module, names in MODULES.items():
             if name in names:
                 return getattr(import_module(f"ghostpoi.api.{module}"), name)
