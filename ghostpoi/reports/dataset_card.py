@@ -100,6 +100,12 @@ def describe(release: ReleaseView) -> DataFile:
 
 
 def _titles(rows: Rows) -> list[str]:
+    """Return the names of columns in the file; "" of one whose values Croissant cannot hold, such as geometry."""
+    if rows.schema is not None:
+        from pyarrow import types  # slow to import
+
+        plain = (not (types.is_nested(field.type) or types.is_binary(field.type)) for field in rows.schema)
+        return [name if fits else "" for name, fits in zip(rows.columns, plain, strict=True)]
     if not rows.dialect or not (header := rows.dialect.start.lstrip(b"\xef\xbb\xbf\r\n")):
         return rows.columns
     line = header.decode(rows.dialect.encoding).rstrip("\r\n")

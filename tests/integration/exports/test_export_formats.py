@@ -12,8 +12,8 @@ import pyogrio
 import pytest
 import sample_releases
 import small_city
-import yaml
 from city_exports import PARTS, RECORDS, Visit, exported, records, release, table, visits
+from huggingface_hub import DatasetCard
 from hypothesis import given
 from hypothesis import strategies as st
 from small_city import called
@@ -216,6 +216,7 @@ def test_an_export_is_read_and_protected_as_it_is(to: str, data: str, more: list
 
 def test_the_card_for_hugging_face_has_any_name() -> None:
     name = 'Zürich: "a" 😀'
-    _, card, text = (exported(release(), False, name, "hf") / "README.md").read_text("utf-8").split("---\n", 2)
-    assert yaml.safe_load(card)["pretty_name"] == name
-    assert text.startswith(f"\n# {name}\n")
+    card = DatasetCard.load(exported(release(), False, name, "hf") / "README.md")
+    assert card.data.pretty_name == name
+    assert card.data.to_dict()["configs"][0]["data_files"] == [{"split": "train", "path": "released.parquet"}]
+    assert card.text.startswith(f"\n# {name}\n")

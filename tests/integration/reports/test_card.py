@@ -1,6 +1,7 @@
 """card.md: it says what the manifest says, in every state of a release, and shows names without interpreting them."""
 
 import csv
+import inspect
 import io
 import json
 import re
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from croissant_files import ODD, rewritten, rich, table
+from huggingface_hub import DatasetCard, DatasetCardData
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from sample_releases import AUDIT, copied
@@ -123,6 +125,18 @@ def test_front_matter(tmp_path: Path) -> None:
     assert lines[-2:] == ["- config_name: default", '  data_files: "checkins.txt"']
     pattern = re.compile(r'(  |- )?([a-z_]+:( [a-z]+| "[^"]*")?|[a-z]+|"[^"]*")')
     assert all(pattern.fullmatch(line) for line in lines)
+
+
+def test_the_hub_reads_the_card(tmp_path: Path) -> None:
+    """Through its own classes, which know the keys of the front matter and put others aside."""
+    found = DatasetCard(card(open_release(rewritten(tmp_path, release("random"))))).data
+    assert isinstance(found, DatasetCardData)
+    known = set(inspect.signature(DatasetCardData).parameters)
+    assert set(found.to_dict()) <= known - {"kwargs"} | {"configs", "tags"}
+    assert (found.license, found.task_categories, found.size_categories) == ("unknown", ["other"], ["1K<n<10K"])
+    assert found.tags == [*TEXTS["keywords"], "ghostpoi", "random"]
+    assert found.to_dict()["configs"] == [{"config_name": "default", "data_files": "checkins.txt"}]
+    assert DatasetCardData(**found.to_dict()).to_yaml() == found.to_yaml()
 
 
 def test_the_hub_is_told_the_delimiter_and_the_encoding(tmp_path: Path) -> None:
