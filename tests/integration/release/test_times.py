@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -83,17 +84,31 @@ def test_nothing_but_times_and_order_differs_from_a_release_with_its_times() -> 
         assert datetime.strptime(text[0].split("\t")[7], FORM) == datetime.fromtimestamp(int(shown.time[0]), UTC)
 
 
-def test_equal_gaps_and_seconds_do_not_join_rows() -> None:
-    """Second, minute and second of the week of the clean file name no row of a release with moved sessions."""
+def test_no_second_time_of_the_week_or_gap_joins_rows() -> None:
+    """What occurs once in the clean file and once in a release with moved sessions is not the same row."""
     clean = formats.read(city()).table
     made = release("random", "txt", "--times", "shift", "--pseudonyms", "session")
-    shown = table_of(made)
-    for unit in (1, 60):
-        once = {t for t, n in zip(*np.unique(clean.time // unit, return_counts=True), strict=True) if n == 1}
-        hits = [i for i, t in enumerate(shown.time // unit) if t in once]
-        row = rows_of(made, clean)
-        right = sum(clean.time[row[i]] // unit == shown.time[i] // unit for i in hits)
-        assert right < 0.01 * len(clean)
+    shown, row = table_of(made), rows_of(made, clean)
+    kept = table_of(release("random", "txt"))
+
+    def joined(key: Callable[[Checkins], np.ndarray], after: Checkins, row: np.ndarray) -> float:
+        sides = (key(clean)[row], key(after))
+        once = [np.isin(side, [k for k, n in zip(*np.unique(side, return_counts=True), strict=True) if n == 1])
+                for side in sides]  # fmt: skip
+        return float(((sides[0] == sides[1]) & once[0] & once[1]).mean())
+
+    def gaps(table: Checkins) -> np.ndarray:
+        order = np.lexsort((table.time, table.user))
+        found = np.zeros(len(table), np.int64)
+        found[order[:-1]] = np.diff(table.time[order]) * (np.diff(table.user[order]) == 0)
+        return found
+
+    keys: list[Callable[[Checkins], np.ndarray]] = [
+        lambda table: table.time, lambda table: table.time // 60, lambda table: table.time % WEEK_S, gaps,
+    ]  # fmt: skip
+    for key in keys:
+        assert joined(key, shown, row) < 0.01
+        assert joined(key, kept, np.arange(len(clean))) > 0.5
     assert not (shown.time % 3600).any()
 
 
