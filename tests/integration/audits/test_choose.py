@@ -35,7 +35,10 @@ def city() -> Path:
 def chosen(*more: str) -> tuple[int, dict[str, Any], str, Path]:
     page = scratch() / f"choice{len(more)}.html"
     where = ("-o", page, "--cache", scratch() / "choose-cache")
-    done = called("choose", city(), *where, *FILTERS, "--keep-category", "exact", "--seeds", 1, "--json", *more)
+    with pytest.MonkeyPatch.context() as patch:
+        if more:  # all settings are tried once
+            patch.setattr(choosing, "options", lambda *about: options(*about)[:3])
+        done = called("choose", city(), *where, *FILTERS, "--keep-category", "exact", "--seeds", 1, "--json", *more)
     return done.returncode, json.loads(done.stdout), done.stderr, page
 
 
