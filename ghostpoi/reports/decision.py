@@ -44,7 +44,7 @@ class Answer:
 
     @property
     def big(self) -> str:
-        return _short(self.value) if self.most is None else f"up to {_short(self.most)}"
+        return _short(self.value) if self.most is None else f"≤ {_short(self.most)}"
 
     @property
     def top(self) -> float:
@@ -195,7 +195,8 @@ def _next(
         command = f"ghostpoi protect LARGER_FILE -o {folder}-larger\n"
         command += f"ghostpoi audit LARGER_FILE {folder}-larger --report"
     elif noise:
-        action, how = "It is safe to publish, but useless: most of it is noise.", "Try settings that keep more:"
+        action = "You may publish it, but it is of little use: most of it is noise."
+        how = "Try settings that keep more:"
         command = f"ghostpoi choose FILE --min-flows {USEFUL:g}"
     elif _people_unlimited(audit) and release.ours and not release.pseudonyms:
         action = "Do not publish it yet: people can be found in it."

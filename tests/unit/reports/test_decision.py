@@ -48,7 +48,7 @@ def test_limits_decide(
     assert found.command.startswith(command)
     learned = found.answers[0]
     assert (learned.verdict, learned.tone) == badge
-    assert learned.big == ("up to -2%" if verdict == UNSURE else "-3%")
+    assert learned.big == ("≤ -2%" if verdict == UNSURE else "-3%")
     assert learned.controls == (("you allow", 0.02), ("real data", pytest.approx(0.16)))
     assert learned.sentence == (
         "of next visits more are guessed right with it than without it. You allow 2%. The real data would add 16%."
@@ -66,7 +66,7 @@ def test_without_limits_it_says_what_is_given_away_to_whom(release: ReleaseView)
 
 def test_what_cannot_be_told_says_what_would_tell(release: ReleaseView) -> None:
     found = decided(release, (CANNOT_TELL, NOTHING))
-    assert (found.headline, found.answers[0].big[:6]) == ("Cannot tell yet", "up to ")
+    assert (found.headline, found.answers[0].big[:2]) == ("Cannot tell yet", "≤ ")
     assert found.next.startswith("More test steps would not help")
     part = decided(release, not_run=["habits"], over="part")
     assert (part.headline, part.action) == ("Cannot tell yet", "Do not publish it yet: not every attack was run.")
@@ -77,7 +77,7 @@ def test_a_safe_release_that_keeps_little_says_so(release: ReleaseView) -> None:
     utility = sample_releases.audit()["utility"] | {"flows": {"common_part": 0.1, "common_part_shuffled": 0.08}}
     found = decided(release, limits=limits(WITHIN), utility=utility)
     assert (found.headline, found.tone) == ("Within your limits, but of little use", "little")
-    assert found.action == "It is safe to publish, but useless: most of it is noise."
+    assert found.action == "You may publish it, but it is of little use: most of it is noise."
     assert found.command == "ghostpoi choose FILE --min-flows 0.4"
     lost = found.answers[-1]
     assert (lost.big, lost.controls[0], lost.verdict) == ("90%", ("random places", pytest.approx(0.92)), "mostly noise")
