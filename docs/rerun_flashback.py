@@ -135,8 +135,8 @@ def table(found: dict[str, Any]) -> str:
     lines = [["trained on", "acc@1", "acc@5", "acc@10"], ["---"] * 4]
     for run in found["runs"]:
         keys = ("recall@1", "recall@5", "recall@10")
-        lines.append([run["trained_on"], *(f"{run[key]:.3f}" for key in keys)])
-    lines.append(["counting: stay", f"{found['stay']:.3f}", "", ""])
+        lines.append([run["trained_on"], *(f"{run[key]:.3f}".lstrip("0") for key in keys)])
+    lines.append(["counting: stay", f"{found['stay']:.3f}".lstrip("0"), "", ""])
     return "".join(f"|{'|'.join(line)}|\n" for line in lines)
 
 

@@ -42,7 +42,6 @@ class Measure(NamedTuple):
     path: str
     clean: str = ""
     better: int = 0
-    near_clean: bool = False
 
 
 MEASURES = {key: Measure(**measure) for key, measure in contents("measures").items()}
@@ -190,15 +189,6 @@ class Results:
     def minus(self, method: str, key: str, other: str, leak: float | None = None) -> Verdict | None:
         """One key minus another, of the same method."""
         return against(self.series(method, key, leak), self.series(method, other, leak), least=PRACTICAL)
-
-    def is_worse(self, method: str, key: str) -> bool:
-        """Whether a measure of the release is clearly worse than the control's."""
-        measure = MEASURES[key]
-        one, two = (self.series(m, key) for m in (method, RANDOM))
-        if measure.near_clean and one and two and (clean := self.series(CLEAN, key)):
-            one, two = ([abs(v - c) for v, c in zip(seeds, clean, strict=True)] for seeds in (one, two))
-        found = against(one, two)
-        return found is not None and found.sign * measure.better < 0
 
     def attacks(self, method: str, leak: float | None = None, among: Collection[str] = ()) -> list[Attack]:
         """What was measured on single releases, strongest in the mean over seeds first; leak-mixed counts."""

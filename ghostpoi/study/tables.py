@@ -173,15 +173,9 @@ def tables(found: Sequence[Results]) -> list[Table]:
     name = found[0].study.name
     if name in LAYOUTS:
         compared = [duels(found)] if {*found[0].methods} >= RIVALS else []
-        return [
-            *(layout.table(found) for layout in LAYOUTS[name]),
-            *compared,
-            *map(moves, filter(_has_moves, found)),
-            *map(controls, found),
-        ]
-    generic = [protection, accuracy, recovered, release_measures, controls]
-    if found[0].study.releases:
-        generic.insert(3, several_releases)
+        return [*(layout.table(found) for layout in LAYOUTS[name]), *compared, *map(moves, filter(_has_moves, found))]
+    several = [several_releases] if found[0].study.releases else []
+    generic = [protection, accuracy, recovered, *several, release_measures]
     return [make(results) for results in found for make in (*generic, *([moves] if _has_moves(results) else []))]
 
 
@@ -261,33 +255,10 @@ def release_measures(results: Results) -> Table:
     keys = [k for k in MEASURES if k != "speed_violations_clean" and any(results.value(m, k) for m in results.methods)]
 
     def row(method: str) -> Row:
-        worse = [k for k in keys if method not in (CLEAN, RANDOM) and results.is_worse(method, k)]
-        shown = (show(results.value(method, k), 3) + (" (worse)" if k in worse else "") for k in keys)
-        return labels.method(method), *shown
+        return labels.method(method), *(show(results.value(method, k), 3) for k in keys)
 
     rows = map(row, (CLEAN, RANDOM, *results.methods[:-1]))
     return _table("The release itself", results, ["method", *map(labels.heading, keys)], rows, "measures")
-
-
-def controls(results: Results) -> Table:
-    """Show what belongs to no method: ceiling, what a leak gives without a release, floors."""
-    found, moved = _controls(results), _controls(results.on_moves)
-    clean, rows = found["clean victim (ceiling)"], list[Row]()
-    for name, seeds in found.items():
-        same = seeds * len(clean) if len(seeds) == 1 else seeds  # a floor has no seeds
-        gap = [c - v for c, v in zip(clean, same, strict=False)]
-        rows.append((name, *(show(spread(values)) if values else NONE for values in (seeds, gap, moved[name]))))
-    table = _table("Controls, acc@1", results, ["control", "acc@1", "below clean by", "on moves"], rows, "floors")
-    return table if any(moved.values()) else table.without("on moves")
-
-
-def _controls(results: Results) -> dict[str, list[float]]:
-    """The accuracies per seed of what belongs to no method; a floor has one, and what was not measured none."""
-    found = {"clean victim (ceiling)": results.series(CLEAN, CLEAN) or []}
-    for key, leak in product(_leak(results), results.study.leak):
-        found[f"{key}, {leak:.0%}"] = results.series(CLEAN, key, leak) or []
-    names = {"popularity": "popularity floor", "stay": "stay floor", "markov": "Markov, clean sessions"}
-    return found | {name: [] if (x := results.floor(key)) is None else [x] for key, name in names.items()}
 
 
 def _table(

@@ -279,3 +279,13 @@ def error_of(value: dict[str, Any]) -> float:
     old, new = (sum(value[key]) / len(value[key]) for key in ("stored", "measured"))
     left = max(0.0, abs(old - new) - ROUNDING * abs(old))
     return left / (value["std"] / len(value["stored"]) ** 0.5) if left else 0.0
+
+
+def test_flashback_learns_little_from_a_release() -> None:
+    found = json.loads((RESULTS / "flashback.json").read_text("utf-8"))
+    top = {run["trained_on"]: run["recall@1"] for run in found["runs"]}
+    released = [top[name] for name in ("random", "ghost", "crowd")]
+    assert max(released) < found["stay"] < top["clean"]
+    assert f"({min(released):.3f} to {max(released):.3f})".replace("0.", ".") in PAGE
+    assert {(run["epochs"], run["batch"], run["users"]) for run in found["runs"]} == {(15, 100, 197)}
+    assert "15 epochs (Flashback's default is 100), batches of 100 users (200), and the 197 users" in PAGE
