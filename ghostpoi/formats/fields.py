@@ -394,6 +394,8 @@ def chosen_columns(file: CheckinFile, given: Mapping[str, str]) -> dict[str, dic
 def _reason(file: CheckinFile, field: str, given: Mapping[str, str]) -> str:
     if field in given:
         return option("map")
+    if field == POINT and not file.reading.venues:
+        return "the file's geometry"
     if file.venues and field in file.venues.mapping:
         return f"its name in {file.venues.path.name}"
     if file.reading.columns:

@@ -6,7 +6,7 @@ boxes and types are computed from the rows that are written.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +51,11 @@ def positions(points: pl.Series) -> pl.DataFrame:
                 pl.when("coded").then("lat").otherwise(lat).alias("lat"),
             )
     return points.alias("p").to_frame().select(lon.alias("lon"), lat.alias("lat"))
+
+
+def is_pair(kind: pl.DataType) -> bool:
+    """Tell whether a column of this type holds points as GeoArrow does."""
+    return isinstance(kind, pl.Struct) and {"x", "y"} <= {field.name for field in kind.fields}
 
 
 def is_empty(points: pl.Series) -> pl.Series:
@@ -110,8 +115,21 @@ NATIVE = "native"  # in what is kept of them: the type that Parquet itself gives
 NAME, ABOUT = b"ARROW:extension:name", b"ARROW:extension:metadata"
 ENCODINGS = {"geoarrow.wkb": "WKB", "ogc.wkb": "WKB", "geoarrow.point": "point"}
 VERSIONS = ("1.0.0", "1.1.0", "2.0.0")
+SHAPES = ("WKB", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon")
 DEGREES = re.compile(r"WGS ?84|CRS ?84", re.IGNORECASE)
 Geo = dict[str, Any]
+EPSG_4326: Geo = {  # as PROJJSON, which GeoParquet asks for; what it says of no system is in OGC:CRS84
+    "$schema": "https://proj.org/schemas/v0.7/projjson.schema.json", "type": "GeographicCRS", "name": "WGS 84",
+    "datum": {
+        "type": "GeodeticReferenceFrame", "name": "World Geodetic System 1984",
+        "ellipsoid": {"name": "WGS 84", "semi_major_axis": 6378137, "inverse_flattening": 298.257223563},
+    },
+    "coordinate_system": {"subtype": "ellipsoidal", "axis": [
+        {"name": "Geodetic latitude", "abbreviation": "Lat", "direction": "north", "unit": "degree"},
+        {"name": "Geodetic longitude", "abbreviation": "Lon", "direction": "east", "unit": "degree"},
+    ]},
+    "id": {"authority": "EPSG", "code": 4326},
+}  # fmt: skip
 
 
 def described(schema: "pa.Schema", place: str, native: Mapping[str, str]) -> "pa.Schema":
@@ -132,17 +150,18 @@ def described(schema: "pa.Schema", place: str, native: Mapping[str, str]) -> "pa
             continue
         found = given.get(field.name) or {}
         crs = found["crs"] if "crs" in found else about.get("crs", "OGC:CRS84")
-        one: Geo = {"encoding": str(found.get("encoding", ENCODINGS.get(kind, "WKB")))}
+        encoding = found.get("encoding", ENCODINGS.get(kind))
+        one: Geo = {"encoding": encoding if encoding in SHAPES else "WKB"}
         one |= {"crs": _system(crs, f"{place}: the column {field.name!r}")} if "crs" in found or "crs" in about else {}
         if "spherical" in (found.get("edges"), about.get("edges")) or native.get(field.name) == "GEOGRAPHY":
             one["edges"] = "spherical"
         if isinstance(found.get("covering"), dict) and (box := _box_of(found["covering"])):
             one["covering"] = {"bbox": {side: [box, side] for side in BOX}}
         columns[field.name] = one | ({NATIVE: native[field.name]} if field.name in native else {})
-        if kind in ENCODINGS and not hasattr(field.type, "extension_name"):
-            known = {"crs": one["crs"]} if one.get("crs") else {}
-            known |= {"edges": "spherical"} if "edges" in one else {}
-            schema = schema.set(at, field.with_metadata({**field.metadata, ABOUT: json.dumps(known).encode()}))
+        if kind in ENCODINGS:
+            known = json.dumps({key: one[key] for key in ("crs", "edges") if one.get(key)}).encode()
+            plain = field.with_type(getattr(field.type, "storage_type", field.type))
+            schema = schema.set(at, plain.with_metadata({**(field.metadata or {}), NAME: kind.encode(), ABOUT: known}))
     if columns:
         primary = stated.get("primary_column")
         version = next((v for v in VERSIONS if v[:3] == str(stated.get("version"))[:3]), "1.0.0") if given else ""
@@ -171,7 +190,7 @@ def _box_of(covering: Geo) -> str:
 
 
 def _system(crs: Any, column: str) -> Any:
-    """Return a coordinate system without the notes that a file may add; None: it is not known."""
+    """Return the name of a coordinate system, without the notes that a file may add; None: it is not known."""
     if crs is None:
         return None
     own = crs.get("id") or {} if isinstance(crs, dict) else {}
@@ -180,26 +199,7 @@ def _system(crs: Any, column: str) -> Any:
     geographic = not isinstance(crs, dict) or "Geographic" in str(crs.get("type"))
     if not geographic or not (code in ("EPSG:4326", "OGC:CRS84") or (not own and DEGREES.match(name))):
         raise InputError(f"{column} has another coordinate system than WGS 84 ({name[:80]}); convert it to degrees")
-    first = ("longitude", "latitude") if "CRS84" in code.replace(" ", "") else ("latitude", "longitude")
-    return crs_of(first)
-
-
-def crs_of(axes: Iterable[str] = ("longitude", "latitude")) -> Geo:
-    """Return WGS 84 as PROJJSON, with its axes in this order."""
-    axes = tuple(axes)
-    ellipsoid = {"name": "WGS 84", "semi_major_axis": 6378137, "inverse_flattening": 298.257223563}
-    axis = [
-        {"name": f"Geodetic {name}", "abbreviation": name[:3].title(), "unit": "degree",
-         "direction": "north" if name == "latitude" else "east"}
-        for name in axes
-    ]  # fmt: skip
-    authority, code = ("OGC", "CRS84") if axes[0] == "longitude" else ("EPSG", 4326)
-    return {
-        "$schema": "https://proj.org/schemas/v0.7/projjson.schema.json", "type": "GeographicCRS",
-        "name": "WGS 84 (CRS84)" if code == "CRS84" else "WGS 84",
-        "datum": {"type": "GeodeticReferenceFrame", "name": "World Geodetic System 1984", "ellipsoid": ellipsoid},
-        "coordinate_system": {"subtype": "ellipsoidal", "axis": axis}, "id": {"authority": authority, "code": code},
-    }  # fmt: skip
+    return "OGC:CRS84" if "CRS84" in code.replace(" ", "") else "EPSG:4326"
 
 
 def geoparquet(columns: Sequence[str]) -> dict[bytes, bytes] | None:
@@ -237,9 +237,12 @@ class Extent:
 
     def add(self, name: str, points: pl.Series) -> None:
         """Count the points of a column of some rows."""
+        if points.dtype != pl.Binary and not is_pair(points.dtype):
+            self.types[name].add("?")  # other shapes
+            return
         found = positions(points).drop_nans()
         if found.null_count().row(0) != (points.null_count(),) * 2:
-            self.types[name].add("?")  # others than points
+            self.types[name].add("?")
         if len(found := found.drop_nulls()):
             low, high = found.min().row(0), found.max().row(0)
             self.boxes[name].append([*low, *high])
@@ -252,7 +255,8 @@ class Extent:
             return {}
         columns = {}
         for name, about in self.columns.items():
-            one = {key: value for key, value in about.items() if key != NATIVE}
+            one = {key: value for key, value in about.items() if key != NATIVE and value != "OGC:CRS84"}
+            one |= {"crs": EPSG_4326} if one.get("crs") else {}
             if self.boxes[name] and self.types[name] == {"Point"}:
                 boxes = np.array(self.boxes[name])
                 one["bbox"] = [*boxes[:, :2].min(axis=0).tolist(), *boxes[:, 2:].max(axis=0).tolist()]

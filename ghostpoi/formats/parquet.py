@@ -185,7 +185,9 @@ class ParquetRows(Rows):
     def of(table: pa.Table, path: Path, schema: pa.Schema | None = None) -> "ParquetRows":
         """Return the rows of a table. `schema` is that of the file if dictionaries stand for its texts."""
         schema = schema or table.schema
-        return ParquetRows(held=dict(zip(schema.names, table.columns, strict=True)), schema=schema, path=path)
+        plain = (isinstance(kind, pa.BaseExtensionType) for kind in schema.types)  # else types of geometry are bytes
+        columns = (one if kept else _storage(one) for one, kept in zip(table.columns, plain, strict=True))
+        return ParquetRows(held=dict(zip(schema.names, columns, strict=True)), schema=schema, path=path)
 
     @property
     def table(self) -> pa.Table:
@@ -207,8 +209,10 @@ class ParquetRows(Rows):
             return pl.Series(self.held[name])  # ids of a table of venues are looked up as text
         column = _storage(decoded(self.held[name], self.schema.field(name).type))
         kind = _value_type(column.type)
-        if field == POINT and (pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_pair(kind)):
-            return self.get_column(name)
+        if field == POINT and (pa.types.is_struct(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+            points = self.get_column(name)
+            if points.dtype == pl.Binary or geometry.is_pair(points.dtype):
+                return points
         if any(is_kind(kind) for is_kind in REFUSED) or (pa.types.is_time(kind) and field != "time"):
             raise self.refusal(name)
         series = self.get_column(name)
@@ -262,7 +266,7 @@ class ParquetRows(Rows):
     def with_positions(self, point: str, lat: Floats, lon: Floats) -> Self:
         columns = {name: _boxes(lat, lon) for name in geometry.boxes(self.schema)}
         kind = _storage(self.held[point]).type
-        if _is_pair(kind):
+        if pa.types.is_struct(kind):
             columns[point] = pa.StructArray.from_arrays([pa.array(lon), pa.array(lat)], ["x", "y"])
         elif not pa.types.is_string(_value_type(kind)) and not pa.types.is_large_string(_value_type(kind)):
             columns[point] = pa.array(geometry.wkb_points(lon, lat), pa.binary())
@@ -379,11 +383,6 @@ def _group(table: pa.Table, schema: pa.Schema) -> pa.Table:
         for field, column in zip(schema, columns, strict=True)
     ]
     return pa.Table.from_arrays(wrapped, schema=schema)
-
-
-def _is_pair(kind: pa.DataType) -> bool:
-    """Tell whether a column holds points as GeoArrow does."""
-    return pa.types.is_struct(kind) and kind.num_fields >= 2 and [kind.field(n).name for n in (0, 1)] == ["x", "y"]
 
 
 def _boxes(lat: Floats, lon: Floats) -> pa.StructArray:

@@ -263,3 +263,36 @@ def test_raw_points_become_venues(name: str, tmp_path: Path) -> None:
         assert [(box["xmin"], box["ymin"]) for box in boxes] == (shown if boxes else [])
     assert not raw_places & set(shown)
     assert all((round(lon, 4), round(lat, 4)) == (lon, lat) for lon, lat in shown)
+
+
+@pytest.mark.parametrize("name", ["geoparquet-2.0", "native-geography"])
+def test_a_library_may_have_registered_the_type(name: str, tmp_path: Path) -> None:
+    """As geoarrow-pyarrow does when it is imported: pyarrow then reads columns of another type."""
+    pa.register_extension_type(Wkb("{}"))
+    try:
+        data = protect(as_parquet(name), tmp_path / "r", "--seed", SEED).data
+    finally:
+        pa.unregister_extension_type("geoarrow.wkb")
+    assert data.read_bytes() == released(name).read_bytes()
+
+
+def test_other_shapes_of_a_venue_change_with_it(tmp_path: Path) -> None:
+    """Footprints, whose box and types are left unsaid, and nothing that a careless writer put into the metadata."""
+    square = "POLYGON (({0} {1}, {0} {2}, {3} {2}, {0} {1}))"
+    places_of = typed_city().select("longitude", "latitude").rows()
+    areas = geopandas.GeoSeries.from_wkt([square.format(x, y, y + 1e-4, x + 1e-4) for x, y in places_of]).to_wkb()
+    said = geo("1.1.0")
+    column = {"encoding": "WKB", "geometry_types": ["Polygon"], "bbox": [-75.5, 39.5, -72.5, 41.5], "note": "by ann"}
+    about = json.loads(said["geo"])
+    about["columns"] |= {"footprint": column | {"encoding": "by ann"}}
+    whole = table().append_column("footprint", pa.array(areas.tolist(), pa.binary()))
+    pq.write_table(whole.replace_schema_metadata({"geo": json.dumps(about)}), tmp_path / "x.parquet")
+    data = protect(tmp_path / "x.parquet", tmp_path / "r", "--seed", SEED, "--keep-metadata").data
+    found = json.loads(pq.read_schema(data).metadata[b"geo"])["columns"]["footprint"]
+    assert found == {"encoding": "WKB", "geometry_types": []}
+    frame = geopandas.read_parquet(data)
+    assert frame.set_geometry("footprint").covers(frame.geometry).all()
+    assert b"by ann" not in data.read_bytes()
+    shown = called("inspect", tmp_path / "x.parquet").stdout
+    assert "geometry" in shown
+    assert "the file's geometry" in shown
