@@ -177,7 +177,7 @@ def begin_or_resume(request: ReleaseRequest, sha256: bytes, unfinished: Note | N
     folder, seed = request.private / UNFINISHED, request.seed or Seed.fresh()
     make_private_folder(request.private)
     remove_partial(request.private)
-    create_key(request.private)
+    create_key(request.private, request.series)
     if folder.exists():
         shutil.rmtree(folder)
     make_private_folder(folder)
@@ -209,7 +209,7 @@ def _resumed(request: ReleaseRequest, sha256: bytes, note: Note) -> Run:
             f"the settings differ from those of the run in {private}{_differing(old, new)}; give the same "
             f"settings, or start again with {option('force')}"
         )
-    create_key(private)
+    create_key(private, request.series)
     for folder in (private, run.folder, private / "trajectory_lm"):
         remove_partial(folder)
     shutil.rmtree(run.folder / OLD, ignore_errors=True)

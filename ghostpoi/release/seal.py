@@ -31,16 +31,20 @@ class Seal:
     complaint: str | None = None  # why the signature is not valid
 
 
-def create_key(private: Path) -> None:
-    """Create the signing key of a private folder, unless it has one: a publisher keeps one key over all runs."""
+def create_key(private: Path, series: Path | None = None) -> None:
+    """Create the signing key of a private folder, unless it or its series has one: a publisher keeps one key."""
     from cryptography.hazmat.primitives import serialization as s
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     if (private / KEY).exists():
         return
-    key = Ed25519PrivateKey.generate()
-    with replacing(private / KEY, mode=0o600) as out:
-        out.write(key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption()))
+    if series and (series / KEY).is_file():
+        content = (series / KEY).read_bytes()
+    else:
+        content = Ed25519PrivateKey.generate().private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption())
+    for folder in filter(None, (series, private)):
+        with replacing(folder / KEY, mode=0o600) as out:
+            out.write(content)
 
 
 def has_key(private: Path) -> bool:
