@@ -32,9 +32,9 @@ TYPES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _place(text: str) -> Path | str:
-    """Return a path; a URL stays as it is, because a path would lose one of its slashes."""
-    return text if "://" in text else Path(text)
+def _place(text: str | Path) -> Path | str:
+    """Return a path, as a default already is; a URL stays as it is, because a path would lose one of its slashes."""
+    return text if "://" in str(text) else Path(text)
 
 
 class _Quiet:
