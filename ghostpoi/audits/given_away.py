@@ -10,7 +10,7 @@ from ghostpoi.audits.grid import HITS, Contest
 from ghostpoi.audits.measures.gaps import LEVEL
 from ghostpoi.audits.request import RELEASE
 from ghostpoi.audits.result import Measured
-from ghostpoi.audits.verdicts import LEAKS, SEVERITY, Judged, Player, best, judge
+from ghostpoi.audits.verdicts import LEAKS, SEVERITY, Player, best, judge
 
 Place = Contest | str  # where the measures of a player stand: a contest or a floor
 
@@ -35,23 +35,23 @@ def given_away(
     Of several regions, the worst one counts. All their intervals hold together: each has the level that Bonferroni's
     correction leaves it. `further` windows of the same sessions add test steps.
     """
-    found = {leak: judged.measures for leak, judged in judge_each([whole, *further]).items()}
+    found = judge_each([whole, *further])
     if len(regions) < 2:
         return found
     level = 1 - (1 - LEVEL) / len(regions)
     each = {number: judge_each([one], level) for number, one in regions.items()}
     for leak, pool in found.items():
         number, judged = max(((n, one[leak]) for n, one in each.items()), key=lambda item: _badness(item[1]))
-        pool["pool_verdict"], pool["worst_region"] = pool["verdict"], {"region": number} | judged.measures
-        pool["verdict"] = max(pool["verdict"], judged.verdict, key=SEVERITY.__getitem__)
+        pool["pool_verdict"], pool["worst_region"] = pool["verdict"], {"region": number} | judged
+        pool["verdict"] = max(pool["verdict"], judged["verdict"], key=SEVERITY.__getitem__)
     return found
 
 
-def _badness(judged: Judged) -> tuple[int, float]:
-    return SEVERITY[judged.verdict], judged.gain.mean
+def _badness(judged: Mapping[str, Any]) -> tuple[int, float]:
+    return SEVERITY[judged["verdict"]], judged["mean"]
 
 
-def judge_each(windows: Sequence[Measured], level: float = LEVEL) -> dict[str, Judged]:
+def judge_each(windows: Sequence[Measured], level: float = LEVEL) -> dict[str, dict[str, Any]]:
     """Judge by what adversaries hold. The first window chooses who is compared, all are tested."""
     users, found = np.concatenate([one.step_users for one in windows]), {}
     for leak, places in chosen(windows[0]).items():

@@ -58,44 +58,27 @@ class Player:
     hits: Bools  # (seeds, N) whether it is right
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
-    """What a release gives away to adversaries with the same knowledge."""
-
-    verdict: str
-    gain: Interval  # the strongest adversary minus the control
-    headroom: Interval  # clean data minus the control: what there is to give away
-    adversary: str
-    control: str
-    positions: int
-    needed: int | None  # if it cannot be told: about how many test steps would decide; None: no number would
-
-    @property
-    def measures(self) -> dict[str, Any]:
-        """What an audit stores."""
-        return asdict(self.gain) | {
-            "verdict": self.verdict, "adversary": self.adversary, "control": self.control,
-            "headroom": asdict(self.headroom), "test_positions": self.positions, "positions_needed": self.needed,
-        }  # fmt: skip
-
-
 def best(validation: Sequence[Sequence[float]]) -> int:
     """Return the place of the highest accuracy on validation steps, each given per seed; ties go to the first."""
     return int(np.argmax([np.mean(seeds) for seeds in validation]))
 
 
-def judge(adversary: Player, control: Player, clean: Player, users: Longs, level: float = LEVEL) -> Judged:
-    """Say what a release gives away. `users`: of the test steps, (N,); `level`: of the interval."""
+def judge(adversary: Player, control: Player, clean: Player, users: Longs, level: float = LEVEL) -> dict[str, Any]:
+    """Say what a release gives away, as audits store it. `users`: of the test steps, (N,); `level`: of the interval.
+
+    `headroom` is what there is to give away. If it cannot be told, `positions_needed` is about how many test steps
+    would decide; None: no number would.
+    """
     steps, positions, people = Steps(users, len(control.hits)), len(users), len(np.unique(users))
     gain = steps.difference(adversary.hits, control.hits, level).outward(positions)
     headroom = steps.difference(clean.hits, control.hits).outward(positions)
     enough = people >= FEWEST_USERS
     verdict = word(gain, headroom) if enough else CANNOT_TELL
     more = needed(gain, headroom, positions) if enough else positions * FEWEST_USERS / people
-    return Judged(
-        verdict=verdict, gain=gain, headroom=headroom, adversary=adversary.name, control=control.name,
-        positions=positions, needed=_two_digits(more) if verdict == CANNOT_TELL and more else None,
-    )  # fmt: skip
+    return asdict(gain) | {
+        "verdict": verdict, "adversary": adversary.name, "control": control.name, "headroom": asdict(headroom),
+        "test_positions": positions, "positions_needed": _two_digits(more) if verdict == CANNOT_TELL and more else None,
+    }  # fmt: skip
 
 
 def word(gain: Interval, headroom: Interval) -> str:

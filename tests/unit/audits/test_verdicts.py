@@ -1,6 +1,7 @@
 """The words for what a release gives away: thresholds, order, choice on validation steps, and noise."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ from ghostpoi.audits.verdicts import (
     MUCH,
     NOTHING,
     SEVERITY,
-    Judged,
     Player,
     best,
     harmless,
@@ -75,7 +75,7 @@ def hit(share: float, count: int, seed: int = 0) -> Bools:
     return np.random.default_rng(seed).random((2, count)) < share
 
 
-def judged(adversary: Bools, control: Bools, clean: Bools, users: int = 100) -> Judged:
+def judged(adversary: Bools, control: Bools, clean: Bools, users: int = 100) -> dict[str, Any]:
     """The judgement of these hits, whose steps belong to users in turn."""
     who = np.arange(control.shape[1]) % users
     return judge(Player("one", adversary), Player("stay", control), Player("clean", clean), who)
@@ -89,13 +89,13 @@ def test_the_strongest_is_chosen_on_validation_steps_and_ties_go_to_the_first() 
 def test_figures_are_rounded_outward_and_stored_by_name() -> None:
     control, clean = hit(0.1, 4000), hit(0.1, 4000) | hit(0.2, 4000, 1)
     found = judged(control | hit(0.1, 4000, 2), control, clean)
-    assert found.measures.keys() == {
+    assert found.keys() == {
         "mean", "low", "high", "verdict", "adversary", "control", "headroom", "test_positions", "positions_needed",
     }  # fmt: skip
-    figures = [found.measures[name] for name in ("mean", "low", "high")]
+    figures = [found[name] for name in ("mean", "low", "high")]
     assert figures == pytest.approx([round(value / 0.002) * 0.002 for value in figures])
-    assert (found.measures["adversary"], found.measures["control"]) == ("one", "stay")
-    assert found.measures["test_positions"] == 4000
+    assert (found["adversary"], found["control"]) == ("one", "stay")
+    assert found["test_positions"] == 4000
 
 
 @given(st.floats(-1, 1), st.floats(0, 1), st.integers(1, 100_000))
@@ -108,36 +108,36 @@ def test_rounding_never_narrows_an_interval(mean: float, half: float, positions:
 
 
 def test_too_few_steps_cannot_tell_and_say_how_many_would() -> None:
-    def tested(count: int) -> Judged:
+    def tested(count: int) -> dict[str, Any]:
         control, clean = hit(0.1, count), hit(0.1, count) | hit(0.3, count, 1)
         return judged(hit(0.1, count, 3), control, clean, users=count)
 
     few, many = tested(400), tested(20_000)
-    assert few.verdict == CANNOT_TELL
-    assert few.needed is not None
-    assert 400 < few.needed < 20_000
-    assert (many.verdict, many.needed) == (NOTHING, None)
+    assert few["verdict"] == CANNOT_TELL
+    assert few["positions_needed"] is not None
+    assert 400 < few["positions_needed"] < 20_000
+    assert (many["verdict"], many["positions_needed"]) == (NOTHING, None)
 
 
 def test_few_users_cannot_tell() -> None:
     control, clean = hit(0.1, 4000), hit(0.5, 4000, 1)
     found = judged(clean, control, clean, users=10)
-    assert (found.verdict, found.needed) == (CANNOT_TELL, 8000)
+    assert (found["verdict"], found["positions_needed"]) == (CANNOT_TELL, 8000)
 
 
 def test_clean_data_that_teaches_nothing_needs_more_steps_or_none_would_do() -> None:
     control = hit(0.1, 400)
     alike = judged(control, control, control)
-    assert (alike.verdict, alike.needed) == (CANNOT_TELL, None)
+    assert (alike["verdict"], alike["positions_needed"]) == (CANNOT_TELL, None)
     slightly = judged(control, control, hit(0.12, 400, 1))
-    assert slightly.verdict == CANNOT_TELL
-    assert slightly.needed is None or slightly.needed > 400
+    assert slightly["verdict"] == CANNOT_TELL
+    assert slightly["positions_needed"] is None or slightly["positions_needed"] > 400
 
 
 def test_the_clean_file_gives_away_much_and_noise_nothing() -> None:
     control, clean = hit(0.07, 8000), hit(0.07, 8000) | hit(0.13, 8000, 1)
-    assert judged(clean, control, clean).verdict == MUCH
-    assert judged(hit(0.05, 8000, 5), control, clean).verdict == NOTHING
+    assert judged(clean, control, clean)["verdict"] == MUCH
+    assert judged(hit(0.05, 8000, 5), control, clean)["verdict"] == NOTHING
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=6), st.integers(0, 9), st.sampled_from([200, 1000]))
@@ -146,7 +146,7 @@ def test_more_noise_never_worsens_the_verdict(shares: list[float], seed: int, co
     control = hit(0.07, count, seed)
     clean = control | hit(0.25, count, seed + 20)
     place = np.random.default_rng(seed + 40).random(count)
-    found = [judged(clean & (place >= share), control, clean).verdict for share in sorted({0.0, *shares, 1.0})]
+    found = [judged(clean & (place >= share), control, clean)["verdict"] for share in sorted({0.0, *shares, 1.0})]
     bad = [SEVERITY[one] for one in found]
     assert bad == sorted(bad, reverse=True)
     assert bad[-1] == 0
