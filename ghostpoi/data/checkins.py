@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
@@ -105,6 +104,8 @@ def _numbered(parts: Sequence[tuple[NDArray[np.object_], Ints]]) -> tuple[NDArra
 
 def duplicates(table: Checkins) -> int:
     """Count the rows that repeat an earlier row's user, venue and time."""
+    import polars as pl  # studies do without
+
     return len(table) - pl.DataFrame({"user": table.user, "venue": table.venue, "time": table.time}).n_unique()
 
 

@@ -221,7 +221,6 @@ def test_a_new_adversary_and_a_study_of_ones_own(tmp_path: Path, monkeypatch: py
         "| crowd | - | - | - | .0500±.0010 | - |",
         "| crowd (size=16) | .0300±.0010 | .0800±.0010 | - | .0500±.0010 | - |",
         "| crowd (size=16) | .030±.001 | .030±.001 (A1) | .080±.001 (A13) | +.030±.000↑ |",
-        "| leak-only, 10% | .0500±.0010 |",
     ):
         assert expected in done.stdout
 
