@@ -1,5 +1,6 @@
 """The page for the data protection officer: what it states, two printed sides, and what it refuses."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from small_city import called, city, release, sentence
+
+from ghostpoi.audits.persons import TOPICS
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
 FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", "--leak", "0.3", "--adversaries", "none", *SPLIT)
@@ -43,8 +46,22 @@ def test_it_states_the_tests_with_controls_and_no_badge(page: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
-def test_it_prints_on_two_sides(page: Path, tmp_path: Path) -> None:
-    pdf = tmp_path / "page.pdf"
+def test_it_prints_on_two_sides_with_every_figure(page: Path, tmp_path: Path) -> None:
+    folder, pdf = tmp_path / "made", tmp_path / "page.pdf"
+    shutil.copytree(page.parent, folder)
+    (folder / "manifest.sig").unlink(missing_ok=True)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    figure = {"mean": 0.855, "low": 0.84, "high": 0.87, "median": 1.0, "p95": 1.0}
+    each = dict.fromkeys(("release", "control", "clean", "clean_control", "anybody"), figure)
+    manifest["audit"]["persons"] |= {
+        "unicity": {name: {"4": each} for name in ("minute", "hour", "part_place")},
+        "linkage": dict.fromkeys(("sessions", "precision_at_10", "precision_at_25"), each),
+        "home": dict.fromkeys(("exact", "within_1km"), each), "sensitive": dict.fromkeys(TOPICS, each),
+    }  # fmt: skip
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert called("report", folder, "--dpia", "--title", "Check-ins of a city").returncode == 0
+    page = folder / "dpia.html"
+    assert page.read_text().count("85.5%") == 3 * 12  # release, control and clean file
     browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     command = [*browser, "--no-pdf-header-footer", f"--print-to-pdf={pdf}", page.as_uri()]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
