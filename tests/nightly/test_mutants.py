@@ -138,11 +138,11 @@ def sample() -> list[Mutant]:
     return found
 
 
-# A process that imports everything but ghostpoi, then forks a child per run of tests. A child that takes too long is
-# ended by its alarm.
+# A process that imports much, but not ghostpoi nor what pytest must see first, then forks a child per run of tests. An
+# alarm ends a child that takes too long.
 SERVER = """
 import json, os, signal, sys
-import hypothesis, numpy, polars, pyarrow.parquet, pytest, scipy.sparse, torch
+import numpy, polars, pyarrow.parquet, pytest, scipy.sparse, torch
 for line in sys.stdin:
     words, limit = json.loads(line)
     child = os.fork()

@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 from small_city import SETS, called, scratch, sentence
 
-from benchmarks.columns import HARMLESS, LEAKY, City, Make
+from benchmarks.city import City, Make
+from benchmarks.harmless import HARMLESS
+from benchmarks.leaky import LEAKY
 from ghostpoi import formats
 from ghostpoi.data.synthetic import make_city
 from ghostpoi.data.synthetic_files import city_frame
