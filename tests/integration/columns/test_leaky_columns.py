@@ -47,6 +47,7 @@ def protect(path: Path, *more: str) -> str:
         ("logged_at", "predicts the clean venue"), ("visited_filter", "is similar for users who visit the same venues"),
         ("visit_vector", "is similar for users who visit the same venues"),
         ("radius_km", "is correlated with the radius of the user's visits"),
+        ("ticket", "counts the check-ins of each venue"),
         ("number_of_venues", "is correlated with the number of the user's venues"),
         ("first_time", "is correlated with whether the user is at the venue for the first time"),
     ],
