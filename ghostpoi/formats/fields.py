@@ -256,13 +256,13 @@ def to_checkins(
     groups, called_so = (_of_categories(frame, column) if category_field else {} for column in (GROUP, NAME))
     reading = source.reading
     if POINT in frame.columns:
-        point = frame[POINT]
-        frame = frame.with_columns(*geometry.positions(point), geometry.named(point).alias(POINT))
-        binary = "the geometry {} is not a point in degrees of WGS 84"
-        form = "the point {} is not of the form POINT (longitude latitude) or [longitude, latitude]"
-        is_binary = point.dtype == pl.Binary
-        remedy = "give points, such as the middle of each shape" if is_binary else "correct it"
-        refuse(frame["lat"].is_null(), POINT, binary if is_binary else form, remedy)
+        point, is_binary = frame[POINT], frame[POINT].dtype == pl.Binary
+        frame = frame.with_columns(*geometry.positions(point))
+        if (wrong := frame["lat"].is_null()).any():
+            frame = frame.with_columns(geometry.named(point).alias(POINT))
+            form = "the point {} is not of the form POINT (longitude latitude) or [longitude, latitude]"
+            shape, points = "the geometry {} is not a point in degrees of WGS 84", "give points, not other shapes"
+            refuse(wrong, POINT, shape if is_binary else form, points if is_binary else "correct it")
     zones = frame[TIMEZONE].cast(pl.String) if TIMEZONE in frame.columns else None
     if zones is not None:
         known = {name: zone_of((name or "").strip()) is not None for name in zones.unique()}
