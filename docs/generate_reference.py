@@ -46,9 +46,9 @@ its final name only when it is complete. `ghostpoi --version` prints the version
 `ghostpoi --install-completion` lets the shell complete commands (`--show-completion` prints its script).
 
 `ghostpoi --verbose COMMAND` logs on stderr what the command does and how long it takes. With
-`ghostpoi --log-format json COMMAND`, stderr holds one JSON object a line (`time`, `level`, `message`; `step`, `seconds`,
-`code`), without values of the file: the sentence of a refusal that may quote one is left out. In Python, the same log
-is `logging.getLogger("ghostpoi")`. Windows is not supported; use WSL or a container.
+`ghostpoi --log-format json COMMAND`, stderr holds one JSON object a line (`time`, `level`, `message`; `step`,
+`seconds`, `code`), without values of the file: the sentence of a refusal that may quote one is left out. In Python, the
+same log is `logging.getLogger("ghostpoi")`. Windows is not supported; use WSL or a container.
 
 In the tables, `--option=VALUE` shows the default value if there is one. In the usage lines, brackets mark options, and
 groups of options, that several commands share; they are described here once.
