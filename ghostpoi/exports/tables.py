@@ -90,8 +90,7 @@ def _parquet(visits: Visits, venues: ExportVenues, session: list[int] | None = N
     import pyarrow.parquet as pq
 
     pq.write_table(_table(visits, venues, session), out := pa.BufferOutputStream())
-    written: bytes = out.getvalue().to_pybytes()
-    return written
+    return out.getvalue().to_pybytes()
 
 
 class GeoJson:

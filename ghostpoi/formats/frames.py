@@ -104,8 +104,7 @@ def _arrow(frame: Any) -> pa.Table:
         if hasattr(plain, "to_wkb"):  # of geopandas
             return pa.table(plain.to_arrow(index=False))
         found = nw.from_native(plain)
-    table: pa.Table = (found.collect("pyarrow") if isinstance(found, nw.LazyFrame) else found).to_arrow()
-    return table
+    return (found.collect("pyarrow") if isinstance(found, nw.LazyFrame) else found).to_arrow()
 
 
 def frame_source(frame: Any, like: Source) -> Source:

@@ -217,8 +217,7 @@ def columns_of(schema: "pa.Schema") -> Geo:
 
 
 def _of(schema: "pa.Schema") -> Geo:
-    found: Geo = json.loads((schema.metadata or {}).get(GEO, b"{}"))
-    return found
+    return json.loads((schema.metadata or {}).get(GEO, b"{}"))
 
 
 def boxes(schema: Any) -> list[str]:

@@ -46,8 +46,7 @@ class RecordRows(Rows):
         return raw.replace_strict(distinct, [_shown(text) for text in distinct], return_dtype=pl.String)
 
     def raw(self, name: str) -> pl.Series:
-        column: pl.Series = self.held[name]
-        return column
+        return self.held[name]
 
     def in_one_form(self, columns: Sequence[str]) -> Self:
         """Write texts that hold numbers as numbers, too."""
