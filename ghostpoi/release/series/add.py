@@ -158,9 +158,8 @@ class SeriesRelease:
 
     def _stored(self, rows: Rows) -> Rows:
         """Return one row of each venue of the catalogue."""
-        named = [self.series.named("fields", entry.number, self._ending) for entry in self.series.entries]
-        kept = {name for entry in self.series.entries for name in entry.files}
-        earlier = read_rows([path for path in named if path.name in kept], rows, self.file)
+        names = (name for entry in self.series.entries for name in entry.files if name.startswith("fields-"))
+        earlier = read_rows([self.series.folder / name for name in names], rows, self.file)
         return rows.joined([earlier, self._new_fields()], NAME)
 
     def _new_fields(self) -> Rows:
