@@ -43,7 +43,7 @@ from ghostpoi.columns.identifiers import check_identifiers, check_user_ids
 from ghostpoi.columns.order import numbered_by_first_row, order_reveals, venues_dated_by_id
 from ghostpoi.columns.related import RELATIONS, Finding, RelatedVenues
 from ghostpoi.columns.traces import Sample, numbers, trace
-from ghostpoi.columns.users import UserTests, likeness, time_numberings
+from ghostpoi.columns.users import UserTests, likeness
 from ghostpoi.data.checkins import DATE, GROUP, Checkins, Floats, Ints, Longs
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
@@ -183,7 +183,8 @@ class Tests:
         self.shown = table.venues.category.astype(np.int64) if category == "exact" else None
         self.related = RelatedVenues(table)
         self.users = None if pseudonym is None else UserTests(self.related, pseudonym)
-        self.fields = {mapping[f] for f in VENUE_FIELDS if f in mapping} | {*boxes(getattr(rows, "schema", None))}
+        schema = getattr(rows, "schema", None)  # of Parquet
+        self.fields = {mapping[f] for f in VENUE_FIELDS if f in mapping} | {*(boxes(schema) if schema else ())}
         self.times = [mapping[f] for f in ("time", DATE) if f in mapping]
         self.extra = [c for c in rows.columns if c not in self.fields and c not in (mapping["user"], *self.times)]
         position = {"category": table.category, "lat": table.lat, "lon": table.lon}
@@ -284,7 +285,7 @@ class Tests:
 
     def _of_form(self, name: str, raw: pl.Series) -> Finding | None:
         if name in self.times:
-            return self._of_codes(time_numberings(raw))
+            return self._of_codes(harmless.time_numberings(raw))
         if raw.dtype not in (pl.String, pl.Categorical, pl.Enum):
             return None
         code = value_codes(form_of(raw))
@@ -306,7 +307,9 @@ class Tests:
         if kind == "time":
             offsets = harmless.time_offsets(column, self.table.time)
             return (
-                None if offsets is None else self._of_codes([value_codes(pl.Series(offsets)), *time_numberings(column)])
+                None
+                if offsets is None
+                else self._of_codes([value_codes(pl.Series(offsets)), *harmless.time_numberings(column)])
             )
         if kind == "user":  # rows of a user are no evidence of their own
             sample = replace(sample, among=np.unique(self.table.user, return_index=True)[1])

@@ -281,3 +281,13 @@ def _gap(value: Floats, table: Checkins, related: RelatedVenues) -> bool:
         if len(rows) and max(hits(rows, other)) / len(rows) >= ALMOST_ALL:
             return True
     return False
+
+
+def time_numberings(raw: pl.Series) -> list[Longs]:
+    """Number the notations of the times of a file: digits below the second and, in texts, offset and spelling."""
+    below = below_second(raw)
+    found = [] if below is None else [below]
+    if raw.dtype == pl.String:
+        spelled = raw.str.replace_all(r"[A-Za-z]{2,}", "a").str.replace_all(r"\d", "0")
+        found += [value_codes(spelled), value_codes(raw.str.extract(ZONE).fill_null(""))]
+    return found

@@ -19,7 +19,6 @@ import polars as pl
 from scipy.sparse import csr_matrix
 
 from ghostpoi.columns.dependence import codes, value_codes
-from ghostpoi.columns.harmless import ZONE, below_second
 from ghostpoi.columns.predictor import FEWEST
 from ghostpoi.columns.related import ERRORS, TELLS, Finding, RelatedVenues, beyond_chance, strongest
 from ghostpoi.columns.traces import numbers, readings, text_of
@@ -138,16 +137,6 @@ class UserTests:
 
         share = beyond_chance(named(rows), named(np.roll(rows, len(rows) // 2)))
         return Finding(share, "contains the user id") if share else None
-
-
-def time_numberings(raw: pl.Series) -> list[Longs]:
-    """Number the notations of the times of a file: digits below the second and, in texts, offset and spelling."""
-    below = below_second(raw)
-    found = [] if below is None else [below]
-    if raw.dtype == pl.String:
-        spelled = raw.str.replace_all(r"[A-Za-z]{2,}", "a").str.replace_all(r"\d", "0")
-        found += [value_codes(spelled), value_codes(raw.str.extract(ZONE).fill_null(""))]
-    return found
 
 
 @dataclass(frozen=True)
