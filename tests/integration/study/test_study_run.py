@@ -385,6 +385,7 @@ def test_a_second_run_at_once_is_refused(study: Path, city: Path, tmp_path: Path
     [
         ("title = ", "not valid TOML"),
         (STUDY + "colour = 1", "unknown key 'colour'"),
+        (STUDY + "fewer = { town = 0 }", "'fewer' must be a table of data and its number of seeds"),
         (STUDY.replace(GHOST, "gost"), "no method 'gost'; did you mean ghost"),
         (STUDY.replace(GHOST, "ghost method.gamma=1"), "gamma"),
         (STUDY.replace(GHOST, "ghost method.alpha=much"), "alpha"),

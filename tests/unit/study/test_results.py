@@ -37,6 +37,16 @@ def test_a_cell_with_too_few_seeds_does_not_count(tmp_path: Path) -> None:
     assert cells.results().series("ghost", "none") is None
 
 
+def test_large_data_may_have_fewer_seeds(tmp_path: Path) -> None:
+    study = tmp_path / "mine.toml"
+    study.write_text('methods = ["ghost"]\nadversaries = ["none"]\nfewer = { town = 2 }\n')
+    for data in ("town", "village"):
+        Fabricated(tmp_path, str(study), data=data, seeds=2).accuracy("ghost", "none", [0.1, 0.2])
+    town, village = (Results.read(tmp_path, str(study), "paper", data) for data in ("town", "village"))
+    assert (town.study.seeds, town.series("ghost", "none")) == (2, [0.1, 0.2])
+    assert (village.study.seeds, village.series("ghost", "none")) == (3, None)
+
+
 def test_cities_share_a_folder(main: Fabricated) -> None:
     other = Fabricated(main.folder, data="gowalla_california")
     for method in ("ghost", "pgd", "em", "random", "ghost-sym"):
