@@ -5,7 +5,6 @@ process ends when the studio does: its standard input then closes.
 """
 
 import fcntl
-import json
 import os
 import signal
 import sys
@@ -23,21 +22,16 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.options import in_studio, values_of
 from ghostpoi.progress import bar
+from ghostpoi.studio.work import read, store
 
 REQUEST, ANSWER, STEPS, LOCK = "request.json", "answer.json", "steps.json", "lock"
 Request = Mapping[str, Any]
 Work = Callable[[Path, Request, Door], dict[str, Any]]
 
 
-def write(path: Path, value: Any) -> None:
-    """Write JSON that only its owner may read."""
-    with replacing(path, mode=0o600) as out:
-        out.write(json.dumps(value).encode())
-
-
 def run(folder: Path) -> None:
     """Do what the request asks for, and write the answer: what was found, or why it cannot be done."""
-    request, said = json.loads((folder / REQUEST).read_text("utf-8")), list[str]()
+    request, said = read(folder / REQUEST), list[str]()
     door = Door(lambda text: said.append(in_studio(text)), bar, in_studio, lambda *_: "")
     refused, config = list[str](), folder / "settings.toml"
     with replacing(config, mode=0o600) as out:
@@ -52,7 +46,7 @@ def run(folder: Path) -> None:
     except Exception as e:
         traceback.print_exc()
         answer = {"ok": False, "error": f"this did not work ({type(e).__name__}); the private folder says more"}
-    write(folder / ANSWER, answer | {"said": said, "refused": refused})
+    store(folder / ANSWER, answer | {"said": said, "refused": refused})
 
 
 def _plain(text: str, request: Request) -> str:
@@ -70,16 +64,16 @@ def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
     """Protect, check, attack and describe: each step once, and again only from where an interruption left it."""
     import ghostpoi
 
-    done: dict[str, Any] = json.loads((folder / STEPS).read_text("utf-8")) if (folder / STEPS).exists() else {}
+    done = read(folder / STEPS)
 
     def step(name: str, function: Callable[..., Any], *given: Any, **keywords: Any) -> Any:
         if name in done:
             return None
-        write(folder / STEPS, done | {"now": name})
+        store(folder / STEPS, done | {"now": name})
         (folder / "progress.json").unlink(missing_ok=True)
         found = through(door, function)(*given, **keywords)
         done[name] = True
-        write(folder / STEPS, done)
+        store(folder / STEPS, done)
         return found
 
     file, out, private, reading = request["file"], request["release"], request["private"], request["reading"]
@@ -94,7 +88,7 @@ def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
         done["checks"] = [{"check": c.name, "passed": c.passed, "detail": door.text(c.detail)} for c in checked.checks]
         if not checked:
             del done["verify"]
-            write(folder / STEPS, done)
+            store(folder / STEPS, done)
             raise InputError("the release does not pass its own checks; do not publish it, and protect the file again")
     found = step("audit", ghostpoi.audit, file, out, private=private, **config, **reading, **request["audit"])
     if found is not None:

@@ -1,33 +1,22 @@
 """Which files the studio may touch: those in the folders named at the start, wherever links lead."""
 
-from dataclasses import dataclass
+import re
 from pathlib import Path
+from typing import NamedTuple
 
 from ghostpoi.errors import InputError
 
 MOST = 500  # entries of a folder that are listed
-ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson", ".geojson", ".xlsx", ".dat")
-PACKED = (".gz", ".xz", ".bz2", ".zst", ".zip")
+TABLE = re.compile(r"\.(csv|tsv|txt|dat|parquet|jsonl?|ndjson|geojson|xlsx)(\.(gz|xz|bz2|zst|zip))?$", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A file or folder of a list."""
 
     name: str
     path: Path
     folder: bool
     bytes: int
-
-    @property
-    def size(self) -> str:
-        """The size for people."""
-        if self.folder:
-            return ""
-        for unit, one in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-            if self.bytes >= one:
-                return f"{self.bytes / one:.1f} {unit}"
-        return f"{self.bytes} bytes"
 
 
 class Folders:
@@ -66,14 +55,6 @@ class Folders:
             if inside.is_dir():
                 if not (inside / "manifest.json").exists():
                     found.append(Entry(path.name, inside, True, 0))
-            elif is_table(path.name):
+            elif TABLE.search(path.name):
                 found.append(Entry(path.name, inside, False, stat.st_size))
         return sorted(found, key=lambda one: one.folder)
-
-
-def is_table(name: str) -> bool:
-    """Tell whether a file may hold check-ins, by its ending."""
-    plain = name.lower()
-    for packed in PACKED:
-        plain = plain.removesuffix(packed)
-    return plain.endswith(ENDINGS)

@@ -26,10 +26,6 @@ from ghostpoi.release.plan import plan
 SAMPLE = 15_000  # rows, at least
 SHOWN = 3  # examples of each column
 LONG = 40  # characters of an example
-TIMES = {
-    "minute": "to the minute", "hour": "to the hour", "part-of-day": "to a quarter of the day",
-    "shift": "moved by whole weeks, to the hour",
-}  # fmt: skip
 HEAD = 65_536  # bytes of a text that cannot be read as check-ins yet
 
 
@@ -77,7 +73,7 @@ def _columns(
     if given.settings.hides_users:
         ids["user"] = ("changes", "other ids")
     if given.settings.identity.times != "keep":
-        ids["time"] = ("changes", TIMES[given.settings.identity.times])
+        ids["time"] = ("changes", given.settings.identity.times)
     fate |= {file.mapping[field]: ids[field] for field in ids}
     by = {one["column"]: (field, one["chosen_by"]) for field, one in chosen_columns(file, request["map"]).items()}
     rows = file.all_rows

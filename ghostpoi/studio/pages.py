@@ -10,7 +10,8 @@ from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from ghostpoi import __version__
 from ghostpoi.errors import InputError
@@ -19,6 +20,7 @@ from ghostpoi.studio.guard import PAGE_POLICY
 from ghostpoi.studio.project import CHOICES, DIALS, FIELDS, LIMITS, READING, Project
 from ghostpoi.studio.work import LOOK, RELEASE, TRIAL, State, Worker
 
+PACKAGES = ("ghostpoi.studio", "ghostpoi.reports")
 PART = "X-Part"  # a script asks for the part of a page that changes
 
 
@@ -33,11 +35,10 @@ class Studio:
     def __init__(self, folders: Folders, file: Path | None, end: Callable[[], None]) -> None:
         self.folders, self.end, self.worker = folders, end, Worker()
         self.project: Project | None = None
-        packages = [PackageLoader("ghostpoi.studio", "assets"), PackageLoader("ghostpoi.reports", "assets")]
+        loader = ChoiceLoader([PackageLoader(name, "assets") for name in PACKAGES])
         self.templates = Environment(
-            loader=ChoiceLoader(packages), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-            lstrip_blocks=True,
-        )  # fmt: skip
+            loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
         self.templates.filters |= {"count": "{:,}".format, "percent": percent, "drawing": Markup}
         if file is not None:
             self.open(file)
@@ -46,16 +47,17 @@ class Studio:
     def app(self) -> Starlette:
         pages = {
             "/": self.files, "/columns": self.columns, "/leaks": self.leaks, "/settings": self.settings,
-            "/release": self.release, "/publish": self.publish, "/view/{name}": self.view, "/{asset}.css": self.asset,
-            "/{asset}.js": self.asset, "/settings.toml": self.toml,
+            "/release": self.release, "/publish": self.publish, "/view/{name}": self.view,
+            "/settings.toml": self.toml,
         }  # fmt: skip
         forms = {
             "/open": self.do_open, "/columns": self.do_columns, "/settings": self.do_settings,
             "/release": self.do_release, "/stop": self.do_stop, "/end": self.do_end,
         }  # fmt: skip
-        routes = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
+        routes: list[BaseRoute] = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
         routes += [Route(path, page, methods=["POST"]) for path, page in forms.items()]
-        return Starlette(routes=routes, exception_handlers={InputError: self.refused, Closed: self.closed})
+        routes += [Mount("/assets", StaticFiles(packages=[(name, "assets") for name in PACKAGES]))]
+        return Starlette(routes=routes, exception_handlers={InputError: self.refused})
 
     # ---- what pages have in common
 
@@ -72,7 +74,7 @@ class Studio:
     def now(self) -> Project:
         """The open file."""
         if self.project is None:
-            raise Closed
+            raise InputError("no file is open; choose one first")
         return self.project
 
     def request(self, kind: str) -> dict[str, Any]:
@@ -118,10 +120,6 @@ class Studio:
 
         text = in_studio(error.text) if isinstance(error, InputError) else str(error)
         return self.show(request, "refused.html", 400, sentence=text)
-
-    async def closed(self, request: Request, error: Exception) -> Response:
-        """Send who has no file open to the list of files."""
-        return RedirectResponse("/", 303)
 
     # ---- the file
 
@@ -231,19 +229,6 @@ class Studio:
         """End the studio."""
         self.end()
         return self.show(request, "ended.html")
-
-    async def asset(self, request: Request) -> Response:
-        """Return the style or the script of the pages."""
-        name = f"{request.path_params['asset']}{Path(request.url.path).suffix}"
-        kinds = {"studio.css": "text/css", "style.css": "text/css", "studio.js": "text/javascript"}
-        if name not in kinds:
-            return Response(status_code=404)
-        text = self.templates.loader.get_source(self.templates, name)[0]  # type: ignore[union-attr]
-        return Response(text, media_type=kinds[name])
-
-
-class Closed(Exception):
-    """No file is open."""
 
 
 def usable(look: State) -> bool:

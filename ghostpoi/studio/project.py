@@ -1,6 +1,5 @@
 """What somebody decided about a file. It is stored in the private folder next to the file, and found there again."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -10,9 +9,10 @@ from typing import Any
 from ghostpoi import __version__
 from ghostpoi.draw.publication import PRESETS
 from ghostpoi.errors import InputError
-from ghostpoi.files import make_private_folder, replacing
+from ghostpoi.files import make_private_folder
 from ghostpoi.options import command_line
 from ghostpoi.settings import settings_file
+from ghostpoi.studio.work import read, store
 
 READING = ("timezone", "decimal", "time_format", "missing", "columns", "cluster_points", "order")
 FIELDS = {
@@ -75,17 +75,15 @@ class Project:
         """Return what is stored about a file; otherwise begin."""
         new = Project(str(path))
         try:
-            stored = json.loads((new.folder / STORED).read_text("utf-8"))
-            return replace(new, **{key: value for key, value in stored.items() if key != "file"})
-        except (OSError, ValueError, TypeError, AttributeError):
+            return replace(new, **{key: value for key, value in read(new.folder / STORED).items() if key != "file"})
+        except TypeError:  # of another version
             return new
 
     def save(self) -> None:
         """Store the decisions."""
         make_private_folder(self.folder.parent)
         make_private_folder(self.folder)
-        with replacing(self.folder / STORED, mode=0o600) as out:
-            out.write(json.dumps(asdict(self)).encode())
+        store(self.folder / STORED, asdict(self))
 
     def toml(self, *sections: str) -> str:
         """Return the settings file for --config of every command; with `sections`, these alone."""

@@ -14,14 +14,6 @@ from ghostpoi.reports.charts.city import city
 from ghostpoi.reports.decision import answers
 from ghostpoi.reports.page_data import read_page_data
 
-REVEALED = {  # measures of people -> what they mean for the file as it is
-    "singled out by 4 check-ins (the hour)": "of people can be found in it by the hour of four of their visits.",
-    "singled out by 4 check-ins (part of day and place)":
-        "of people can be found by the place of four of their visits, and the part of the day.",
-    "home named exactly": "of homes can be told from it.",
-    "named as visitors: health": "of those who visit doctors and hospitals can be named.",
-    "named as visitors: worship": "of those who visit places of worship can be named.",
-}  # fmt: skip
 QUICK = {"adversaries": FAST, "victim": "markov", "seeds": 1, "naturalness": False}
 
 
@@ -53,7 +45,5 @@ def trial(folder: Path, request: Mapping[str, Any], door: Door) -> dict[str, Any
 def _clean(audit: AuditView) -> dict[str, Any]:
     """What the file would give away as it is."""
     floor = max(audit.controls[name].acc1["mean"] for name in audit.without_release.values())
-    shares = {row.label: row.clean["mean"] for row in audit.persons if row.clean}
-    return {"next": audit.clean.acc1["mean"], "without": floor, "people": [
-        (shares[label], text) for label, text in REVEALED.items() if label in shares
-    ]}  # fmt: skip
+    people = {row.label: row.clean["mean"] for row in audit.persons if row.clean}
+    return {"next": audit.clean.acc1["mean"], "without": floor, "people": people}

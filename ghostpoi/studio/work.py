@@ -50,8 +50,7 @@ class Worker:
         make_private_folder(folder)
         if request is not None:
             (folder / "steps.json").unlink(missing_ok=True)
-            with replacing(folder / "request.json", mode=0o600) as out:
-                out.write(json.dumps(request).encode())
+            store(folder / "request.json", request)
         for name in ("answer.json", "progress.json"):
             (folder / name).unlink(missing_ok=True)
         environment = os.environ | {TO_FILE: str(folder / "progress.json")}
@@ -87,19 +86,26 @@ class Worker:
 
     def state(self, folder: Path, request: dict[str, Any] | None = None) -> State:
         """Read how far the work on a request is, or on the last one."""
-        asked = _read(folder / "request.json")
+        asked = read(folder / "request.json")
         if not asked or (request is not None and asked != request):
             return State("none")
-        steps, answer = _read(folder / "steps.json"), _read(folder / "answer.json")
+        steps, answer = read(folder / "steps.json"), read(folder / "answer.json")
         if answer:
             return State("done" if answer.get("ok") else "failed", answer, 1.0, steps=steps)
         if self.busy and self.folder == folder:
-            now = _read(folder / "progress.json")
+            now = read(folder / "progress.json")
             return State("running", {}, float(now.get("share", 0)), now.get("label", ""), now.get("left", ""), steps)
         return State("interrupted", steps=steps)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def store(path: Path, value: Any) -> None:
+    """Write JSON that only its owner may read."""
+    with replacing(path, mode=0o600) as out:
+        out.write(json.dumps(value).encode())
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return what was stored; nothing if there is nothing that can be read."""
     try:
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
