@@ -252,6 +252,7 @@ def test_floor_by_hand() -> None:
     some = with_entropy_floor(p.log(), 0.8).exp()  # H(.243) is .8
     assert torch.allclose(some[0], torch.tensor([0.757, 0.243], dtype=torch.float64), atol=1e-3)
     assert torch.allclose(some[1], p[1])
+    assert with_entropy_floor(torch.full((1, 3), -torch.inf).double(), 1.0).tolist() == [[-torch.inf] * 3]
 
 
 @given(

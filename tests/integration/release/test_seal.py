@@ -82,6 +82,9 @@ def test_a_signature_that_is_none(content: bytes | None, tmp_path: Path) -> None
     if content is None:
         (folder / "manifest.sig").symlink_to(tmp_path)
         assert line(folder, "signature") == (False, "manifest.sig is not a plain file")
+        (folder / "manifest.sig").unlink()
+        (folder / "manifest.sig").symlink_to(release("random").folder / "manifest.sig")  # a valid one
+        assert line(folder, "signature") == (False, "manifest.sig is not a plain file")
     else:
         (folder / "manifest.sig").write_bytes(content)
         assert line(folder, "signature")[0] is False
