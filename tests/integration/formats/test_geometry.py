@@ -192,7 +192,11 @@ def test_bytes_without_metadata_are_mapped(tmp_path: Path) -> None:
 LINE = struct.pack("<BII4d", 1, 2, 2, 1.0, 2.0, 3.0, 4.0)
 METRES = {"type": "ProjectedCRS", "name": "WGS 84 / Pseudo-Mercator", "id": {"authority": "EPSG", "code": 3857}}
 REFUSED = {
-    "line": (LINE, {}, ", row 3: the geometry 'LINESTRING' is not a point in degrees of WGS 84; give points, not other"),
+    "line": (
+        LINE,
+        {},
+        ", row 3: the geometry 'LINESTRING' is not a point in degrees of WGS 84; give points, not other",
+    ),
     "metres": (struct.pack("<BIIdd", 1, 0x20000001, 3857, 1.0, 2.0), {}, ", row 3: the geometry 'POINT of SRID 3857'"),
     "cut": (b"\x01\x01", {}, ", row 3: the geometry 'unreadable WKB' is not a point"),
     "no text": (b"\xff" * 30, {}, ", row 3: the geometry 'unreadable WKB' is not a point"),
