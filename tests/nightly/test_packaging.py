@@ -64,14 +64,18 @@ def works(python: Path, folder: Path, **options: object) -> None:
 
 
 STORES = """
-import sqlite3, polars, ghostpoi
+import random, sqlite3, ghostpoi
+from datetime import UTC, datetime
 release = ghostpoi.protect("city.txt", output="memory://a/release", private="memory://a/private")
 assert ghostpoi.verify(release)
 with sqlite3.connect("city.db") as connection:
     connection.execute("create table visits (user, poi, lat real, lon real, time)")
-    times = [f"2026-01-{1 + n % 28:02}T{n % 24:02}:00:00Z" for n in range(600)]
-    connection.executemany("insert into visits values (?, ?, ?, ?, ?)", [
-        (f"u{n % 20}", f"p{n % 50}", 40 + n % 50 / 1e3, 1.5, time) for n, time in enumerate(times)])
+    draw = random.Random(1)
+    for minute in sorted(draw.sample(range(40_000), 600)):
+        time = datetime.fromtimestamp(1_767_000_000 + 60 * minute, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        place = draw.randrange(50)
+        row = (f"u{draw.randrange(20)}", f"p{place}", 40 + place / 1e3, 1.5, time)
+        connection.execute("insert into visits values (?, ?, ?, ?, ?)", row)
 assert ghostpoi.inspect("city.db", table="visits").summary["checkins"] == 600
 assert ghostpoi.protect("city.db", table="visits", output="from-table", to_table="released").table.height == 600
 """
