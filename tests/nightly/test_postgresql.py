@@ -15,6 +15,7 @@ from database_files import OLDEST, shuffled, typed_city
 from postgres import PASSWORD, Server, server
 from small_city import SEED, called, sentence
 
+from benchmarks.databases import TABLE, database
 from ghostpoi.formats import databases
 
 TABLES = """
@@ -281,3 +282,12 @@ def test_other_users_do_not_see_the_password(running: Server, tmp_path: Path) ->
     assert PASSWORD.encode() not in line
     assert b"postgresql://publisher@127.0.0.1" in line
     assert ghostpoi("inspect", running.url("wr0ng-pass"), "--table", "held").stderr.count("wr0ng-pass") == 0
+
+
+def test_the_benchmark_compares_a_table_with_a_file(tmp_path: Path) -> None:
+    with server() as own:
+        found = database(30_000, own.url(), tmp_path, lambda text: None)
+        assert rows_of(own, f"SELECT count(*) FROM pg_tables WHERE tablename = '{TABLE}'") == [(0,)]
+    assert found["ratio"] == found["postgresql"]["seconds"] / found["parquet"]["seconds"]
+    assert 20_000 < found["rows"] < 40_000
+    assert [path.name for path in tmp_path.iterdir()] == ["rows-30000"]  # the world, for the next time
