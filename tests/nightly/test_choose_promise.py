@@ -35,7 +35,9 @@ def test_the_recommendation_keeps_what_it_promised(tmp_path: Path) -> None:
     assert audit["plausibility"]["mean_km"] == pytest.approx(best["mean_km"], rel=0.1)
     assert audit["utility"]["flows"]["common_part"] == pytest.approx(best["flows"], abs=0.03)
     assert audit["utility"]["popularity"]["poi_js"] == pytest.approx(best["popularity"], abs=0.02)
-    for leak, promised in best["gives_away"].items():  # the same figure, of another draw
+    # The same figure, of another draw. An interval is over test steps: the mean of one draw may lie outside another's.
+    for leak, promised in best["gives_away"].items():
         kept = audit["gives_away"][leak]
-        assert kept["low"] <= promised["mean"] <= kept["high"]
-        assert promised["low"] <= kept["mean"] <= promised["high"]
+        assert kept["low"] <= promised["high"], leak
+        assert promised["low"] <= kept["high"], leak
+        assert kept["verdict"] == promised["verdict"] == "gives away nothing measurable", (leak, kept, promised)
