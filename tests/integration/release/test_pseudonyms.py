@@ -334,5 +334,6 @@ def test_a_pandas_frame_gets_them_too() -> None:
     assert str(released["Who"].dtype) == "category"
     assert not set(released["Who"].cat.categories) & set(table["Who"])
     assert list(released.index) == list(range(len(table)))  # the old one would tell the order of the file
-    with pytest.raises(InputError, match=r"the index 'Who' gets pseudonyms; make it a column with reset_index\(\)"):
-        ghostpoi.protect(table.set_index("Who"), **API)
+    indexed = ghostpoi.protect(table.set_index("Who"), **API).table
+    assert indexed.index.name == "Who"
+    assert not set(indexed.index) & set(table["Who"])
