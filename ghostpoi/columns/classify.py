@@ -263,7 +263,8 @@ class Tests:
         """Return, by column, what is written in a way that reveals venues or users, and how; not of `other` columns."""
         found = {}
         raw = self.rows.raw if isinstance(self.rows, Rows) else self.rows.get_column
-        for name in (c for c in self.rows.columns if c not in other and c not in self.fields):
+        rewritten = [self.mapping["user"]] if self.users else []  # with pseudonyms, as line ends are
+        for name in (c for c in self.rows.columns if c not in {*other, *self.fields, *rewritten}):
             if (one := self._of_form(name, raw(name))) and not self._refused_in_any_form(name):
                 what = (
                     "the notation (offset, fraction of a second, spelling, padding)"
@@ -271,7 +272,7 @@ class Tests:
                     else "the form"
                 )
                 found[name] = (f"{what} of the values in the column {name!r}", one)
-        ends = self.rows.line_ends if isinstance(self.rows, Rows) else None
+        ends = self.rows.line_ends if isinstance(self.rows, Rows) and not self.users else None
         if not found and ends is not None and (one := self._of_codes([value_codes(ends)])):
             found[self.mapping["user"]] = ("how lines end (CRLF or LF)", one)
         return found

@@ -13,8 +13,6 @@ ADVERSARIES: Registry[Adversary] = Registry(
     {
         "none": "lookups:NoAdversary",
         "bridge": "bridges:Bridge",
-        "bridge-augmented": "bridges:AugmentedBridge",
-        "bridge-natural": "bridges:NaturalBridge",
         "frequency": "lookups:Frequency",
         "bigram": "lookups:Bigram",
         "per-user": "lookups:PerUser",
@@ -37,5 +35,7 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "posterior-no-leak": "posterior:PosteriorWithoutLeak",
         "posterior-informed-no-leak": "posterior:InformedPosteriorWithoutLeak",
         "posterior-learned-no-leak": "posterior:LearnedPosteriorWithoutLeak",
+        "bridge-augmented": "bridges:AugmentedBridge",
+        "bridge-natural": "bridges:NaturalBridge",
     },
 )
