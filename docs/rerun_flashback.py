@@ -72,10 +72,11 @@ def staying(rows: list[tuple[int, Ints, Ints]]) -> float:
 def text_of(data: Prepared, rows: list[tuple[int, Ints, Ints]]) -> str:
     """Write Flashback's input: each user's rows from the newest to the oldest."""
     lat, lon = data.vocabulary.lat, data.vocabulary.lon
-    lines = [
-        f"{user}\t{when}Z\t{lat[v]}\t{lon[v]}\t{v}\n"
-        for user, times, venues in rows for when, v in zip(iso(times[::-1]), venues[::-1].tolist(), strict=True)
-    ]  # fmt: skip
+    lines = []
+    for user, times, venues in rows:
+        stamps = iso(times[::-1].astype(np.int64))
+        for when, v in zip(stamps, venues[::-1].tolist(), strict=True):
+            lines.append(f"{user}\t{when}Z\t{lat[v]}\t{lon[v]}\t{v}\n")
     return "".join(lines)
 
 
