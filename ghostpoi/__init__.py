@@ -17,30 +17,19 @@ WINDOWS = (
     "Windows is not supported, because files there cannot be locked and replaced as a release needs; run ghostpoi in "
     "WSL, or in a container"
 )
-TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would delay the first handler of Ctrl-C
-if TYPE_CHECKING:
-    from ghostpoi.api.audits import Audit, Choice, Person, audit, choose, person
-    from ghostpoi.api.checks import Inspection, Verification, inspect, verify
-    from ghostpoi.api.outputs import Export, Report, export, report, synth
-    from ghostpoi.api.release import Release, protect
-else:
-    MODULES = {
-        "audits": ("Audit", "Choice", "Person", "audit", "choose", "person"),
-        "checks": ("Inspection", "Verification", "inspect", "verify"),
-        "outputs": ("Export", "Report", "export", "report", "synth"),
-        "release": ("Release", "protect"),
-    }
+RESULTS = ("Audit", "Choice", "Export", "Inspection", "Person", "Release", "Report", "Verification")
+STEPS = ("audit", "choose", "export", "inspect", "person", "protect", "report", "synth", "verify")
 
-    def __getattr__(name: str):
-        # Imported on demand, so that `import ghostpoi`, `ghostpoi --help` and each step are fast.
-        from importlib import import_module
 
-        if sys.platform == "win32" and name in __all__:
-            raise InputError(WINDOWS)
-        for module, names in MODULES.items():
-            if name in names:
-                return getattr(import_module(f"ghostpoi.api.{module}"), name)
+def __getattr__(name: str):
+    # Imported on demand, so that `import ghostpoi`, `ghostpoi --help` and each step are fast. Types: __init__.pyi.
+    from importlib import import_module
+
+    if name not in RESULTS + STEPS:
         raise AttributeError(f"module 'ghostpoi' has no attribute {name!r}")
+    if sys.platform == "win32":
+        raise InputError(WINDOWS)
+    return getattr(import_module("ghostpoi.api.steps" if name in STEPS else "ghostpoi.api.results"), name)
 
 
 __version__ = "0.1.0"

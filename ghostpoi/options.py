@@ -42,16 +42,23 @@ class Option:
     keyword: str = ""
     only: str = ""
     optional: bool = False
+    positional: bool = False
     example: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keyword", self.keyword or self.name)
         object.__setattr__(self, "flags", tuple(self.flags))
+        object.__setattr__(self, "positional", self.positional or self.needed)
 
     @property
     def flag(self) -> str:
         """How the command line spells it first."""
         return self.flags[0] if self.flags else f"--{self.name.replace('_', '-')}"
+
+    @property
+    def needed(self) -> bool:
+        """Whether Python has no default for it."""
+        return (self.argument or self.required) and not self.optional
 
     @property
     def negates(self) -> bool:

@@ -1,4 +1,4 @@
-"""How a step is called: the types of its arguments as options.toml states them, its messages and its progress."""
+"""How a step is called: with the arguments that options.toml declares, its messages and its progress."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from math import inf
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from ghostpoi.api.given import FRAMES
+from ghostpoi.api.given import FRAMES, Given
 from ghostpoi.errors import InputError
 from ghostpoi.files import refuse_loops
 from ghostpoi.options import COPIES, Option, declared, in_python, keyword, quoted, with_urls
@@ -50,32 +50,49 @@ _is_text, _is_path = _is(str), _is(str, os.PathLike)
 
 
 class Kind(NamedTuple):
-    """What belongs to a type, the names of one and of a list in a message, and what it becomes."""
+    """What belongs to a type, its names in a message and in an annotation, for one value and for a list of them."""
 
     belongs: Callable[[Any], bool]
     one: str
+    hint: str
     many: str = ""
     become: Callable[[Any], Any] = lambda value: value
 
 
-PATH = "a path"
-FRAME = "a data frame"
-TEXT = Kind(_is_text, "text", "a list of texts", str)
+PATH, FRAME, PATH_HINT = "a path", "a data frame", "PathLike"
+TEXT = Kind(_is_text, "text", "str", "a list of texts", str)
 KINDS = {
     "text": TEXT,
     "names": TEXT,
-    "whole": Kind(_is(Integral), "a whole number", become=int),
-    "number": Kind(_is(Real), "a number", become=float),
-    "flag": Kind(lambda value: type(value).__name__ in ("bool", "bool_"), "True or False", become=bool),  # or numpy's
-    "path": Kind(_is_path, PATH, "a list of paths"),
-    "source": Kind(lambda value: _is_path(value) or _is_frame(value), f"{PATH} or {FRAME}"),
-    "release": Kind(_is_release, f"{PATH} or what protect returned", "a list of releases"),
-    "released": Kind(lambda value: _is_release(value) or _is_frame(value), f"{PATH}, what protect returned or {FRAME}"),
-    "mapping": Kind(
-        lambda value: _is_mapping(value) and all(map(_is_text, value.values())), "a dict of texts", become=dict
-    ),
-    "settings": Kind(_is_mapping, "a dict or a list of texts", become=dict),
-}
+    "whole": Kind(_is(Integral), "a whole number", "int", become=int),
+    "number": Kind(_is(Real), "a number", "float", become=float),
+    "flag": Kind(lambda value: type(value).__name__ in ("bool", "bool_"), "True or False", "bool", become=bool),
+    "path": Kind(_is_path, PATH, PATH_HINT, "a list of paths"),
+    "source": Kind(lambda value: _is_path(value) or _is_frame(value), f"{PATH} or {FRAME}", "PathLike | IntoFrame"),
+    "release": Kind(_is_release, f"{PATH} or what protect returned", "PathLike | Release[Any]", "a list of releases"),
+    "released": Kind(lambda value: _is_release(value) or _is_frame(value), f"{PATH}, what protect returned or {FRAME}",
+                     "PathLike | Release[Any] | IntoFrame"),
+    "mapping": Kind(lambda value: _is_mapping(value) and all(map(_is_text, value.values())), "a dict of texts",
+                    "Mapping[str, str]", become=dict),
+    "settings": Kind(_is_mapping, "a dict or a list of texts", "Mapping[str, Any] | Sequence[str]", become=dict),
+}  # fmt: skip
+
+
+def signature_of(step: str, returns: Any) -> inspect.Signature:
+    """Return the signature of a step, as its options are declared."""
+    options = [one for one in declared()[step].values() if one.only != "command"]
+    return inspect.Signature(list(map(_parameter, options)), return_annotation=returns)
+
+
+def _parameter(one: Option) -> inspect.Parameter:
+    hint = KINDS[one.type].hint
+    if one.many or one.type == "names":
+        hint = f"Sequence[{hint}] | {hint}"
+    return inspect.Parameter(
+        one.keyword, inspect.Parameter.POSITIONAL_OR_KEYWORD if one.positional else inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if one.needed else one.python_default,
+        annotation=f"{hint} | None" if one.takes_none() else hint,
+    )  # fmt: skip
 
 
 def checked(
@@ -86,10 +103,7 @@ def checked(
         given = signature.bind(*arguments, **keywords).arguments
     except TypeError as e:
         raise TypeError(f"{step}(): {e}") from None
-    given |= given.pop("reading", {})
     options = {one.keyword: one for one in declared()[step].values() if one.only != "command"}
-    if strange := [name for name in given if name not in options]:
-        raise TypeError(f"{step}(): got an unexpected keyword argument {strange[0]!r}")
     return {name: _checked(options[name], value) for name, value in given.items()}
 
 
@@ -127,7 +141,6 @@ def _name(value: Any) -> str:
     return f"{name} of {', '.join(sorted({type(one).__name__ for one in items}))}" if items else name
 
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -141,18 +154,17 @@ class Door:
     call: Callable[[str, str, Mapping[str, Any]], str]  # step, source, keywords
 
 
-def step(function: Callable[Concatenate[Door, P], R]) -> Callable[P, R]:
+def step(function: Callable[[Door, Given], R]) -> Callable[..., R]:
     """Make a function a step of the Python API: it checks its arguments, and its messages name keywords."""
-    parts = inspect.signature(function)
-    signature = parts.replace(parameters=list(parts.parameters.values())[1:])
+    name = function.__name__
+    signature = signature_of(name, function.__annotations__["return"])
 
     @functools.wraps(function)
-    def called(*arguments: P.args, **keywords: P.kwargs) -> R:
-        run, name = cast(Callable[..., R], function), function.__name__
+    def called(*arguments: Any, **keywords: Any) -> R:
         try:
             asked = checked(name, signature, arguments, keywords)
             with at_hand(asked, name) as here, timed(name):
-                return elsewhere(run(PYTHON, **here))
+                return elsewhere(function(PYTHON, Given(name, here)))
         except InputError as e:
             e.spell(in_python)
             raise
@@ -176,10 +188,11 @@ def _url(value: Any) -> Any:
     return (url_of(value) or value) if isinstance(value, Path) else value
 
 
-def through(door: Door, step: Callable[..., R]) -> Callable[..., R]:
-    """Return a step for callers at another door, who check arguments themselves."""
-    function: Callable[..., R] = step.__wrapped__  # type: ignore[attr-defined]
-    return functools.partial(function, door)
+def through(door: Door, step: str, keywords: Mapping[str, Any]) -> Any:
+    """Call a step from another door, which checks the keywords itself."""
+    import ghostpoi
+
+    return getattr(ghostpoi, step).__wrapped__(door, Given(step, keywords))
 
 
 def python_call(step: str, source: str, keywords: Mapping[str, Any]) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from ghostpoi.errors import InputError
-from ghostpoi.options import option
+from ghostpoi.options import Option, declared, groups, option
 
 if TYPE_CHECKING:
-    from narwhals.typing import IntoFrame
-
     from ghostpoi import formats
     from ghostpoi.formats.query import Query
     from ghostpoi.regions.scale import Scale
+    from ghostpoi.release.private_folder import RowsRequest
 
 TABLE = "the table"  # what messages call a data frame
 VENUES = "the venues"
@@ -23,29 +23,42 @@ IN_DATABASES = ("table", "query", "order_by")  # the options that are for databa
 VENUES_FILE = "venues.csv"  # as which a data frame of venues is read
 FRAMES = {TABLE: "table", VENUES: "venues"}  # how a call that is shown names them
 SECTION, REGION = "regions.", "region"  # of settings, of --map
-PathLike: TypeAlias = str | os.PathLike[str]
-if TYPE_CHECKING:
-    Source: TypeAlias = PathLike | IntoFrame
-else:
-    Source = Any
 
 
-class ReadingOptions(TypedDict, total=False):
-    """What the caller states about a file of check-ins, where the file itself does not say."""
+class Given(SimpleNamespace):
+    """The options of a step by keyword, as options.toml declares them: those that were given, and defaults."""
 
-    columns: Sequence[str]  # names of the columns of a text file without a header line, also as one text with commas
-    decimal: str  # the sign before the decimals of coordinates, if it is a comma
-    time_format: str  # the form of all times, with the directives of strptime
-    timezone: str  # the zone of times without an offset
-    missing: str  # rows that lack a value: "refuse" (the default), "drop" or "keep"
-    venues: Source  # a table that gives the position and category of each venue id
-    cluster_points: str  # make venues of raw points: clusters of stays within this distance, e.g. "100m"
-    normalise: Sequence[str]  # columns to write in one form, also as one text with commas
-    order: str  # "time": rows in the order of time, then user id
-    table: str  # of a database
-    query: str  # of a database, in place of a table
-    order_by: Sequence[str]  # columns of a database that order its rows; the default: the time, then the user
-    max_size: str  # read at most this much from a file, e.g. "20GB"
+    def __init__(self, step: str, values: Mapping[str, Any]) -> None:
+        options = [one for one in declared()[step].values() if one.only != "command"]
+        super().__init__(**{one.keyword: _of_type(one, values.get(one.keyword)) for one in options})
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What is stated about how to read the file."""
+        return {name: vars(self)[name] for name in groups()["reading options"] if name in vars(self)}
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Which column holds each field: what the settings file states, then what the caller does."""
+        from ghostpoi.settings import columns_of
+
+        return columns_of(self.config) | self.map
+
+    @property
+    def dividing(self) -> dict[str, Any]:
+        """What is stated about how to divide a dataset, as far as something is."""
+        return {name: found for name in groups()["region options"] if (found := vars(self)[name])}
+
+
+def _of_type(one: Option, value: Any) -> Any:
+    value = one.python_default if value is None else value
+    if one.type == "settings":
+        return [f"{key}={text}" for key, text in value.items()] if isinstance(value, Mapping) else list(value)
+    if one.type == "mapping":
+        return dict(value or {})
+    if one.type == "path" and value is not None:
+        return tuple(map(Path, value)) if one.many else Path(value)
+    return value
 
 
 def source_of(source: Any, options: Mapping[str, Any], name: str = TABLE) -> formats.Source:
@@ -93,38 +106,44 @@ def _query(place: str, asked: Mapping[str, Any]) -> Query | None:
     return Query(place, asked["table"], asked["query"], order_by)
 
 
-def assignments(settings: Mapping[str, Any] | Sequence[str]) -> list[str]:
-    """Return settings as `section.key=value` texts."""
-    return [f"{key}={value}" for key, value in settings.items()] if isinstance(settings, Mapping) else list(settings)
-
-
-def optional(path: PathLike | None) -> Path | None:
-    """Return a path, if there is one."""
-    return None if path is None else Path(path)
-
-
-def mapped(map: Mapping[str, str] | None, config: PathLike | None) -> dict[str, str]:
-    """Return which column holds each field: what the settings file states, then what the caller does."""
-    from ghostpoi.settings import columns_of
-
-    return columns_of(optional(config)) | dict(map or {})
-
-
 def divided(
-    map: Mapping[str, str] | None, set: Mapping[str, Any] | Sequence[str], engine: str | None, workers: int,
-    scheduler: str, memory: str | None,
-) -> tuple[Scale | None, dict[str, str], list[str]]:  # fmt: skip
+    given: Given, fields: Mapping[str, str] | None = None, texts: list[str] | None = None
+) -> tuple[Scale | None, dict[str, str], list[str]]:
     """Return how to divide a dataset, if an option asks for that, and the fields and settings that tables can have."""
-    fields, texts = dict(map or {}), assignments(set)
+    fields, texts = dict(fields or {}), texts or []
     region, own = fields.pop(REGION, None), [text for text in texts if text.startswith(SECTION)]
     texts = [text for text in texts if text not in own]
-    if not (own or region is not None or engine or workers or scheduler or memory):
+    if not (own or region is not None or given.dividing):
         return None, fields, texts
     from ghostpoi.formats.source import bytes_of
     from ghostpoi.regions.scale import Scale
     from ghostpoi.settings import Divided, override
 
     return Scale(
-        settings=override(Divided(), own).regions, region_column=region or "", engine=engine or "local",
-        workers=workers, scheduler=scheduler, memory=None if memory is None else bytes_of(memory, "memory"),
+        settings=override(Divided(), own).regions, region_column=region or "", engine=given.engine or "local",
+        workers=given.workers, scheduler=given.scheduler,
+        memory=None if given.memory is None else bytes_of(given.memory, "memory"),
     ), fields, texts  # fmt: skip
+
+
+def rows_request(given: Given, fields: dict[str, str], texts: list[str]) -> RowsRequest:
+    """Return what `protect` is asked for, with these fields and settings; refuse values that no release can have."""
+    from ghostpoi.data.places import read_taxonomy
+    from ghostpoi.draw import publication as known
+    from ghostpoi.release.private_folder import RowsRequest
+    from ghostpoi.settings import changed
+
+    method, purpose, no_candidate = given.method, given.purpose, given.no_candidate
+    if no_candidate is None:
+        no_candidate = known.preset(purpose, method)[known.WITHHOLD] if purpose else "keep"
+    if no_candidate not in ("keep", "withhold"):
+        raise InputError(f"{option('no_candidate', no_candidate)}: use keep or withhold")
+    base = known.with_preset(known.publication(method, given.protocol), purpose, method)
+    known.check_read(settings := changed(base, texts, given.config), base, changed(base, texts, None))
+    settings = known.with_identity(settings, {"pseudonyms": given.pseudonyms, "times": given.times}, texts)
+    return RowsRequest(
+        settings=settings, method=method, protocol=given.protocol, device=known.device_for(given.device, settings),
+        mapping=fields, keep=tuple(given.keep), drop=tuple(given.drop), withhold=no_candidate == "withhold",
+        keep_metadata=given.keep_metadata, purpose=purpose or "",
+        groups=read_taxonomy(given.taxonomy) if given.taxonomy else {},
+    )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from ghostpoi.cli import output as terminal
 from ghostpoi.cli.output import console, say, show, tell
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_private_folder, refuse_loops
-from ghostpoi.options import Option, declared, groups, option, with_urls
+from ghostpoi.options import Option, declared, option, with_urls
 from ghostpoi.stores import url_of
 
 
@@ -30,10 +29,9 @@ def defaults(command: str) -> dict[str, Any]:
 
 def step(name: str, asked: dict[str, Any]) -> Any:
     """Call a step of the Python API with what a command was given, as somebody at a terminal."""
-    import ghostpoi
     from ghostpoi.api.door import through
 
-    return through(terminal.door(), getattr(ghostpoi, name))(**given(name, asked))
+    return through(terminal.door(), name, given(name, asked))
 
 
 def given(name: str, asked: dict[str, Any]) -> dict[str, Any]:
@@ -126,21 +124,20 @@ def _named(asked: dict[str, Any]) -> list[str]:
 
 
 def _estimate(json: bool, asked: dict[str, Any]) -> None:
-    from ghostpoi.api.given import source_of
-    from ghostpoi.api.release import rows_request
+    from ghostpoi.api.given import Given, divided, rows_request, source_of
     from ghostpoi.release.estimate import estimate
 
     if asked["series"]:
         raise InputError(f"{option('dry_run')} estimates a release that stands alone; leave {option('series')} out")
-    if any(asked[name] for name in groups()["region options"]):
+    wanted = Given("protect", given("protect", asked))
+    at_scale, fields, texts = divided(wanted, wanted.fields, wanted.set)
+    if at_scale:
         raise InputError(
             f"{option('dry_run')} reads the whole file at once; leave {option('engine')} and the other options of "
             "regions out, or describe the regions with ghostpoi inspect"
         )
-    keywords = given("protect", asked)
-    source = source_of(keywords["source"], {name: keywords[name] for name in groups()["reading options"]})
-    request = rows_request(**{name: keywords[name] for name in signature(rows_request).parameters})
-    show(estimate(source, request), json, terminal.estimate)
+    request = rows_request(wanted, fields, texts)
+    show(estimate(source_of(wanted.source, wanted.reading), request), json, terminal.estimate)
 
 
 def verify(json: bool, **asked: Any) -> None:
@@ -184,17 +181,17 @@ def audit(json: bool, everybody: bool, make_report: bool, dry_run: bool, **asked
 
 def _audit_plan(json: bool, asked: dict[str, Any]) -> None:
     """Check what an audit is asked for, and say what it would run."""
-    from ghostpoi.api.audits import audit_request
+    from ghostpoi.api.given import Given
+    from ghostpoi.api.steps import audit_request
     from ghostpoi.release.manifest import checked_manifest
 
-    if asked["series"] or asked["regions"] or any(asked[name] for name in groups()["region options"]):
+    wanted = Given("audit", given("audit", asked))
+    if wanted.series or wanted.regions or wanted.dividing:
         raise InputError(
             f"{option('dry_run')} plans an audit of one release at once; leave {option('engine')}, the other options "
             f"of regions and {option('series')} out"
         )
-    keywords, reading = given("audit", asked), groups()["reading options"]
-    known = [*signature(audit_request).parameters, *reading]
-    request = audit_request(**{name: value for name, value in keywords.items() if name in known})
+    request = audit_request(wanted)
     request.check()
     folder = request.release.path
     request.settings_for(checked_manifest(folder) if folder.is_dir() else None)

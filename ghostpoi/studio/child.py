@@ -62,16 +62,14 @@ def _work(kind: str) -> Work:
 
 def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
     """Protect, check, attack and describe: each step once, and again only from where an interruption left it."""
-    import ghostpoi
-
     done = read(folder / STEPS)
 
-    def step(name: str, function: Callable[..., Any], *given: Any, **keywords: Any) -> Any:
+    def step(name: str, call: str = "", **keywords: Any) -> Any:
         if name in done:
             return None
         store(folder / STEPS, done | {"now": name})
         (folder / "progress.json").unlink(missing_ok=True)
-        found = through(door, function)(*given, **keywords)
+        found = through(door, call or name, keywords)
         done[name] = True
         store(folder / STEPS, done)
         return found
@@ -80,24 +78,25 @@ def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
     config = {"map": request["map"], "config": request["config"]}
     if (Path(out) / "manifest.json").exists() and "protect" not in done and done.get("now") == "protect":
         done["protect"] = True  # it was killed after the release was published
-    resume = {"resume": True} if done.get("now") == "protect" else {"force": True}  # the form has asked
-    step("protect", ghostpoi.protect, file, output=out, private=private, **config, **request["changes"],
+    resume: dict[str, Any] = {"resume": True} if done.get("now") == "protect" else {"force": True}  # the form has asked
+    step("protect", source=file, output=out, private=private, **config, **request["changes"],
          **reading, **resume)  # fmt: skip
-    checked = step("verify", ghostpoi.verify, out, against=file, private=private, **config, **reading)
+    checked = step("verify", release=out, against=file, private=private, **config, **reading)
     if checked is not None:
         done["checks"] = [{"check": c.name, "passed": c.passed, "detail": door.text(c.detail)} for c in checked.checks]
         if not checked:
             del done["verify"]
             store(folder / STEPS, done)
             raise InputError("the release does not pass its own checks; do not publish it, and protect the file again")
-    found = step("audit", ghostpoi.audit, file, out, private=private, **config, **reading, **request["audit"])
+    found = step("audit", source=file, release=out, private=private, **config, **reading,
+                 **request["audit"])  # fmt: skip
     if found is not None:
         done["decision"] = _decided(out)
     about = request["about"]
-    step("report", ghostpoi.report, out, **about)
-    step("compared", ghostpoi.report, out, private=private, with_clean=True, **about)
+    step("report", release=out, **about)
+    step("compared", "report", release=out, private=private, with_clean=True, **about)
     with suppress(InputError):  # too few people for its figures
-        step("dpia", ghostpoi.report, out, dpia=True, **about)
+        step("dpia", "report", release=out, dpia=True, **about)
     return {"made": {"release": out, "private": private}}
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from ghostpoi import formats
 from ghostpoi.api.door import Door
-from ghostpoi.api.given import assignments, source_of
-from ghostpoi.api.release import rows_request
+from ghostpoi.api.given import Given, rows_request, source_of
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import CheckinFile, Source
@@ -57,10 +56,8 @@ def _columns(
     file: CheckinFile, request: Mapping[str, Any], door: Door
 ) -> tuple[list[dict[str, Any]], list[str], str]:  # fmt: skip
     """Say what each column was taken for and what becomes of it; name those that must be decided on."""
-    changes = {"purpose": None, "keep": (), "drop": (), "pseudonyms": None, "times": None} | request["changes"]
-    given = rows_request(
-        "crowd", map=request["map"], set=assignments(()), config=request["config"], taxonomy=None, **changes
-    )  # fmt: skip
+    asked = Given("protect", {"config": request["config"]} | request["changes"])
+    given = rows_request(asked, request["map"], [])
     refused, sentence, fate = list[str](), "", dict[str, tuple[str, str]]()
     try:
         found = plan(given, file, door.say).columns

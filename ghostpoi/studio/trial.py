@@ -5,7 +5,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import ghostpoi
 from ghostpoi.api.door import Door, through
 from ghostpoi.audits.choose import FAST
 from ghostpoi.formats import Source
@@ -20,13 +19,10 @@ QUICK = {"adversaries": FAST, "victim": "markov", "seeds": 1, "naturalness": Fal
 def trial(folder: Path, request: Mapping[str, Any], door: Door) -> dict[str, Any]:
     """Return what the settings protect and keep, next to the clean sample, and its map."""
     out, private = folder / "release", folder / "release.private"
-    config = {"map": request["map"], "config": request["config"]}
-    released = through(door, ghostpoi.protect)(
-        request["sample"], output=out, private=private, force=True, **config, **request["changes"], **request["reading"]
-    )  # fmt: skip
-    found = through(door, ghostpoi.audit)(
-        request["sample"], out, private=private, cache=folder / "cache", **config, **QUICK, **request["reading"]
-    ).found
+    shared = {"source": request["sample"], "private": private, "map": request["map"], "config": request["config"]}
+    shared |= request["reading"]
+    released = through(door, "protect", shared | request["changes"] | {"output": out, "force": True})
+    found = through(door, "audit", shared | QUICK | {"release": out, "cache": folder / "cache"}).found
     audit = AuditView.of(found)
     data = read_page_data([Source.of(out)], private)
     drawn = city(data)

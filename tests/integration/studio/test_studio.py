@@ -112,9 +112,9 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Mapping[str, Any]
         checks: tuple[Any, ...] = ()
 
     def fake(name: str) -> Any:
-        def step(door: Any, *given: Any, **keywords: Any) -> Any:
-            found.append((name, keywords))
-            if keywords.get("title") == name:
+        def step(door: Any, given: Any) -> Any:
+            found.append((name, vars(given)))
+            if vars(given).get("title") == name:
                 raise KeyboardInterrupt
             return Verified() if name == "verify" else None
 
@@ -144,8 +144,7 @@ def test_an_interrupted_protect_is_resumed(tmp_path: Path, called: list[tuple[st
     request = {"file": "city.csv", "release": str(tmp_path / "out"), "private": "p", "map": {}, "config": "c.toml",
                "changes": {"drop": ["note"]}, "reading": {"timezone": "UTC"}, "audit": {}, "about": {}}  # fmt: skip
     release(tmp_path, request, PYTHON)
-    assert called[0][1]["resume"] is True
-    assert "force" not in called[0][1]
+    assert (called[0][1]["resume"], called[0][1]["force"]) == (True, False)
     assert (called[0][1]["drop"], called[0][1]["timezone"]) == (["note"], "UTC")
 
 

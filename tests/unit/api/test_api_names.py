@@ -2,12 +2,11 @@
 
 import dataclasses
 import inspect
-import typing
 
 import pytest
 
 import ghostpoi
-from ghostpoi.api.given import IN_DATABASES, ReadingOptions
+from ghostpoi.api.given import IN_DATABASES
 from ghostpoi.formats import Reading
 from ghostpoi.options import declared, groups
 
@@ -24,24 +23,31 @@ def test_dir_shows_exactly_the_public_names() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_step_has_the_keywords_and_defaults_that_are_declared(step: str) -> None:
-    options = {one.keyword: one for one in declared()[step].values() if one.only != "command"}
-    parameters = inspect.signature(getattr(ghostpoi, step)).parameters.values()
-    given = {p.name: p.default for p in parameters if p.kind is not p.VAR_KEYWORD}
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        given |= dict.fromkeys(groups()["reading options"])
-    required = inspect.Parameter.empty
-    assert given == {
-        name: required if (one.argument or one.required) and not one.optional else one.python_default
-        for name, one in options.items()
+def test_a_step_has_the_keywords_that_are_declared(step: str) -> None:
+    parameters = inspect.signature(getattr(ghostpoi, step)).parameters
+    assert list(parameters) == [one.keyword for one in declared()[step].values() if one.only != "command"]
+
+
+def test_places_and_defaults_are_those_that_scripts_rely_on() -> None:
+    parameters = inspect.signature(ghostpoi.protect).parameters
+    assert [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD] == ["source", "method"]
+    defaults = {name: parameters[name].default for name in ("method", "output", "seed", "keep", "resume", "workers")}
+    assert defaults == {
+        "method": "crowd", "output": None, "seed": None, "keep": (), "resume": False, "workers": 0,
+    }  # fmt: skip
+    positional = {
+        "synth": ["users", "pois", "days"],
+        "export": ["release", "to", "output"],
+        "audit": ["source", "release"],
     }
+    for step, names in positional.items():
+        given = inspect.signature(getattr(ghostpoi, step)).parameters.values()
+        assert [p.name for p in given if p.kind is p.POSITIONAL_OR_KEYWORD] == names
 
 
 def test_the_options_of_reading_are_those_of_files() -> None:
-    assert set(typing.get_type_hints(ReadingOptions)) == (
-        {f.name for f in dataclasses.fields(Reading)} | {"max_size", *IN_DATABASES}
-    )
-    assert set(typing.get_type_hints(ReadingOptions)) == set(groups()["reading options"])
+    stated = {f.name for f in dataclasses.fields(Reading)} | {"max_size", *IN_DATABASES}
+    assert set(groups()["reading options"]) == stated
 
 
 @pytest.mark.parametrize("step", STEPS)
