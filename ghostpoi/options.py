@@ -154,6 +154,10 @@ def options_of(message: str) -> list[Named]:
     return [_named(found) for found in MARKED.finditer(message)]
 
 
+def _spelled(message: str, written: Callable[[Named], str]) -> str:
+    return with_urls(MARKED.sub(lambda found: written(_named(found)), message) if OPEN in message else message)
+
+
 def with_urls(text: str) -> str:
     """Return a text with URLs in place of the paths of their copies."""
     return COPY.sub(r"\1://", text) if COPIES in text else text
@@ -161,12 +165,7 @@ def with_urls(text: str) -> str:
 
 def in_shell(message: str) -> str:
     """Return a message with its options as the command line has them."""
-
-    def written(found: re.Match[str]) -> str:
-        named = _named(found)
-        return " ".join(f"{named.option.flag} {text}" for text in named.shown) or named.option.flag
-
-    return with_urls(MARKED.sub(written, message) if OPEN in message else message)
+    return _spelled(message, lambda one: " ".join(f"{one.option.flag} {s}" for s in one.shown) or one.option.flag)
 
 
 def in_studio(message: str) -> str:
@@ -176,13 +175,12 @@ def in_studio(message: str) -> str:
     'leave it out with “leave out: a, b”'
     """
 
-    def written(found: re.Match[str]) -> str:
-        named = _named(found)
+    def written(named: Named) -> str:
         label = _tables()[LABELS].get(named.option.name, named.option.flag)
         values = [text.partition("=")[0] if named.option.type == "mapping" else text for text in named.values]
         return f"“{': '.join(filter(None, (label, ', '.join(values))))}”"
 
-    return with_urls(MARKED.sub(written, message))
+    return _spelled(message, written)
 
 
 def values_of(name: str, message: str) -> list[str]:
@@ -191,8 +189,7 @@ def values_of(name: str, message: str) -> list[str]:
     >>> values_of("drop", f"leave it out with {option('drop', 'a', 'b')}")
     ['a', 'b']
     """
-    every = map(_named, MARKED.finditer(message))
-    return [value for named in every if named.option.name == name for value in named.values]
+    return [value for named in options_of(message) if named.option.name == name for value in named.values]
 
 
 def command_line(step: str, places: Sequence[str], keywords: Mapping[str, Any]) -> str:
@@ -200,16 +197,19 @@ def command_line(step: str, places: Sequence[str], keywords: Mapping[str, Any]) 
     options = {one.keyword: one for one in declared()[step].values()}
     words = ["ghostpoi", step, *places]
     for name, value in keywords.items():
-        flag, many = (
-            options[name].flag,
-            [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else value,
-        )
+        flag = options[name].flag
         if options[name].type == "flag":
             words += [] if value == bool(options[name].default) else [f"--{'' if value else 'no-'}{flag[2:]}"]
-            continue
-        values = many if isinstance(many, list) else [] if many is None else [many]
-        words += [word for one in values for word in (flag, str(one))]
+        else:
+            words += [word for text in texts(value) for word in (flag, text)]
     return shlex.join(words)
+
+
+def texts(value: Any) -> list[str]:
+    """Return the values of an option as texts: none for None, `key=value` for a mapping."""
+    if isinstance(value, Mapping):
+        return [f"{key}={one}" for key, one in value.items()]
+    return [str(one) for one in (value if isinstance(value, list) else [] if value is None else [value])]
 
 
 def in_python(message: str) -> str:
@@ -218,7 +218,7 @@ def in_python(message: str) -> str:
     >>> in_python(f"use {option('missing', 'drop')}, {option('set', 'method.size=8')} or {option('no_store')}")
     'use missing="drop", set={"method.size": 8} or store=False'
     """
-    return with_urls(MARKED.sub(lambda found: keyword(*_named(found)[:2]), message) if OPEN in message else message)
+    return _spelled(message, lambda named: keyword(named.option, named.values))
 
 
 def _named(found: re.Match[str]) -> Named:

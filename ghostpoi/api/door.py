@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from ghostpoi.api.given import FRAMES, Given
 from ghostpoi.errors import InputError
 from ghostpoi.files import refuse_loops
-from ghostpoi.options import COPIES, Option, declared, in_python, keyword, quoted, with_urls
+from ghostpoi.options import COPIES, Option, declared, in_python, keyword, quoted, texts, with_urls
 from ghostpoi.progress import Report, Say, logged, no_report, timed
 from ghostpoi.stores import at_hand, url_of
 
@@ -204,11 +204,8 @@ def python_call(step: str, source: str, keywords: Mapping[str, Any]) -> str:
     options = {one.keyword: one for one in declared()[step].values()}
     arguments = [FRAMES.get(source) or quoted(source)]
     for name, value in keywords.items():
-        if isinstance(value, Mapping):
-            value = [f"{key}={one}" for key, one in value.items()]
-        values = value if isinstance(value, list) else [] if value is None else [value]
-        if values:
-            variable = FRAMES.get(str(values[0]))
+        if values := texts(value):
+            variable = FRAMES.get(values[0])
             arguments.append(f"{name}={variable}" if variable else keyword(options[name], values))
     return f"ghostpoi.{step}({', '.join(arguments)})"
 

@@ -101,34 +101,22 @@ app = _group(
     "Release check-ins that stay plausible but cannot be learned from, and measure what adversaries still learn.",
     pretty_exceptions_enable=False,
 )
-steps = (
-    commands.inspect,
-    commands.init,
-    commands.choose,
-    commands.protect,
-    commands.verify,
-    commands.audit,
-    commands.report,
-)
 for run in (
-    *steps,
-    commands.studio,
-    commands.person,
-    commands.export,
-    commands.synth,
-    commands.prepare,
-    demo,
+    commands.inspect, commands.init, commands.choose, commands.protect, commands.verify, commands.audit,
+    commands.report, commands.studio, commands.person, commands.export, commands.synth, commands.prepare, demo,
     commands.plugins,
-):
+):  # fmt: skip
     _add(app, run, run.__name__)
 series_app = _group("Look into a series of releases, made with protect --series.")
-_add(series_app, commands.show_series, "show", "series")
-_add(series_app, commands.verify_series, "verify", "series")
-_add(series_app, commands.forget_in_series, "forget", "series")
 study_app = _group("Reproduce the paper's tables and figures, or run a study of your own.")
-_add(study_app, study.list_studies, "list", "study")
-for work in (study.run, study.reproduce, study.tables, study.figures):
-    _add(study_app, work, work.__name__, "study")
+below: list[tuple[typer.Typer, str, str, Callable[..., None]]] = [
+    (series_app, "series", "show", commands.show_series), (series_app, "series", "verify", commands.verify_series),
+    (series_app, "series", "forget", commands.forget_in_series), (study_app, "study", "list", study.list_studies),
+    (study_app, "study", "run", study.run), (study_app, "study", "reproduce", study.reproduce),
+    (study_app, "study", "tables", study.tables), (study_app, "study", "figures", study.figures),
+]  # fmt: skip
+for under, group, name, work in below:
+    _add(under, work, name, group)
 app.add_typer(series_app, name="series")
 app.add_typer(study_app, name="study")
 

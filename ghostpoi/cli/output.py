@@ -249,33 +249,25 @@ def released(
     from ghostpoi.release.verify import UNIT
 
     rows, p, settings = manifest["rows"], manifest["plausibility"], manifest["settings"]
-    _print(console, _status(settings["identity"]), manifest, preset=manifest.get("preset"))
+    ids, times = (settings["identity"][name] for name in ("pseudonyms", "times"))
+    status = "unless" if times in ("part-of-day", "shift") else "times"
+    _print(console, f"personal_{ids if ids in ('keep', 'file') else status}", manifest, preset=manifest.get("preset"))
     left, own, shown = rows["left_genuine"], rows.get("drawn_own"), manifest["data"]["rows"]
     clean = (left["rows"] + own["rows"]) / max(1, shown) if own else 0.0
-    if p is None:
-        _print(console, "few_new", manifest, release=str(release), shown=shown, left=left)
-    else:
-        groups = [rows[name] | {"group": name.replace("_", " ")} for name in ("in_sessions", "outside_sessions")]
-        _print(
-            console, "outcomes", manifest, release=str(release), shown=shown, left=left, own=own,
-            clean=clean, table=_table("outcomes", groups),
-            reach=settings.get("method", {}).get("reach_km") if clean > MANY else None,
-        )  # fmt: skip
+    parts = ("in_sessions", "outside_sessions") if p else ()  # not stated if few rows are new
+    _print(
+        console, "outcomes" if p else "few_new", manifest, release=str(release), shown=shown, left=left, own=own,
+        clean=clean, table=_table("outcomes", (rows[name] | {"group": name.replace("_", " ")} for name in parts)),
+        reach=settings.get("method", {}).get("reach_km") if clean > MANY else None,
+    )  # fmt: skip
     _print(
         console, "released", manifest, columns=_table("fates", _fates(manifest)),
         ids=manifest.get("identity", {}).get("ids"),
-        unit=UNIT.get(settings["identity"]["pseudonyms"]), times=TIMES.get(settings["identity"]["times"]), p=p,
+        unit=UNIT.get(ids), times=TIMES.get(times), p=p,
         category=p and _category_kept(p), key=key, private=str(private), folder=shlex.quote(str(release)),
         file=shlex.join(file),
         hidden={"rows": 0, "venues": 0, "borrowed": 0} | rows["hidden"],
     )  # fmt: skip
-
-
-def _status(identity: dict[str, str]) -> str:
-    """Return the name of the text that says whether a release is personal data."""
-    if identity["pseudonyms"] in ("keep", "file"):
-        return "personal_kept" if identity["pseudonyms"] == "keep" else "personal_file"
-    return "personal_unless" if identity["times"] in ("part-of-day", "shift") else "personal_times"
 
 
 def _fates(manifest: dict[str, Any]) -> Iterator[dict[str, str]]:
@@ -410,27 +402,24 @@ def plugins(console: Console) -> None:
     from ghostpoi.exports import EXPORTS
     from ghostpoi.formats import FORMATS
 
+    try:
+        from ghostpoi.attack.victims import VICTIMS
+
+        victims = {name: victim.summary for name, victim in VICTIMS.items()}
+    except ModuleNotFoundError as e:  # they are models themselves, so listing them needs torch
+        if not (sentence := missing(e.name or "")):
+            raise
+        victims = {"(not listed)": sentence}
     for title, summaries in {
         "methods": {name: method.summary for name, method in METHODS.items()},
         "adversaries": {name: f"{a.label}: {a.does}" for name, a in ADVERSARIES.items()},
-        "victims": _victims(),
+        "victims": victims,
         "formats": {name: format.summary for name, format in FORMATS.items()},
         "exports": {name: export.summary for name, export in EXPORTS.items()},
     }.items():
         _print(console, "plugins", {"title": title})
         for name, summary in summaries.items():
             _print(console, "plugin", {"name": name, "summary": summary})
-
-
-def _victims() -> dict[str, str]:
-    """What victims there are; they are models themselves, so listing them needs torch."""
-    try:
-        from ghostpoi.attack.victims import VICTIMS
-    except ModuleNotFoundError as e:
-        if sentence := missing(e.name or ""):
-            return {"(not listed)": sentence}
-        raise
-    return {name: victim.summary for name, victim in VICTIMS.items()}
 
 
 def _category_kept(plausibility: dict[str, Any]) -> str:

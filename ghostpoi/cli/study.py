@@ -7,7 +7,7 @@ from ghostpoi.cli import commands
 from ghostpoi.cli.output import console, say, tell
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_folder
-from ghostpoi.options import declared, in_shell, option
+from ghostpoi.options import command_line, declared, option
 from ghostpoi.plugins import need
 
 
@@ -128,14 +128,8 @@ def _run(command: str, silent: dict[str, Any] | None = None, **shown: Any) -> No
     """Print a command and run it; `silent` are options that are not printed."""
     from rich.markup import escape
 
-    options, words = declared()[command], []
-    for name, value in shown.items():
-        one = options[name]
-        if one.argument:
-            words.append(str(value))
-        elif one.type == "flag":
-            words.append(option(name) if value else f"--no-{name}")
-        elif value != []:
-            words.append(option(name, *(value if isinstance(value, list) else [value])))
-    console().print(f"\n[bold]$ ghostpoi {command} {escape(in_shell(' '.join(words)))}[/]", soft_wrap=True)
+    arguments = [name for name, one in declared()[command].items() if one.argument and name in shown]
+    options = {name: value for name, value in shown.items() if name not in arguments}
+    words = command_line(command, [str(shown[name]) for name in arguments], options)
+    console().print(f"\n[bold]$ {escape(words)}[/]", soft_wrap=True)
     getattr(commands, command)(**(commands.defaults(command) | shown | (silent or {})))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from ghostpoi.exports.base import ExportData, Visits, csv_text, iso, usage_of, user_numbers
+from ghostpoi.exports.base import Described, ExportData, Visits, csv_text, iso, user_numbers
 
 HISTORY = 50  # the last items of a prefix: RecBole's MAX_ITEM_LIST_LENGTH, which it does not enforce on such files
 MISSING = re.compile(r"[-#<.\d]*(n/?a|nan|null|none|ind|qnan)>?", re.IGNORECASE | re.ASCII)  # to pandas, no value
@@ -27,7 +27,7 @@ alias_of_item_id: [item_id_list]
 """
 
 
-class RecBole:
+class RecBole(Described):
     """Atomic files of all rows; with clean data, also one file of steps per part, for RecBole's sequential models."""
 
     summary = "RecBole: NAME.inter, NAME.item and NAME.yaml; with --private, steps to train, validate and test on"
@@ -44,9 +44,6 @@ class RecBole:
             f"{name}.yaml": RECBOLE_SETTINGS.format(columns=", ".join(columns)) + (RECBOLE_SPLIT if data.parts else ""),
         }
         return found | {f"{name}.{part}.inter": _table(STEPS, _steps(v, ids)) for part, v in data.parts.items()}
-
-    def usage(self, data: ExportData) -> str:
-        return usage_of("recbole", data)
 
 
 def token(text: str) -> str:
@@ -79,7 +76,7 @@ LIBCITY_CONFIG = {
 }
 
 
-class LibCity:
+class LibCity(Described):
     """Atomic files of all rows; with clean data, also one .dyna file per part."""
 
     summary = "LibCity: NAME.geo, NAME.usr, NAME.dyna and config.json; with --private, a .dyna file per part"
@@ -95,9 +92,6 @@ class LibCity:
             "config.json": json.dumps(LIBCITY_CONFIG, indent=2) + "\n",
         }
         return found | {f"{name}.{part}.dyna": _dyna(visits, number) for part, visits in data.parts.items()}
-
-    def usage(self, data: ExportData) -> str:
-        return usage_of("libcity", data)
 
 
 def _dyna(visits: Visits, number: dict[str, int]) -> str:

@@ -67,11 +67,17 @@ class Export(Protocol):
         """Return what README.md says about loading the files, in Markdown."""
 
 
-def usage_of(tool: str, data: ExportData, **values: int) -> str:
-    """Return what README.md says about an export of this package."""
-    said = tomllib.loads(Path(__file__).with_name("usage.toml").read_text("utf-8"))[tool]
-    text: str = said["always"] + said.get("private" if data.parts else "public", "")
-    return text.format(name=data.name, **values)
+class Described:
+    """An export of this package, which usage.toml describes under the name of its class."""
+
+    def numbers(self, data: ExportData) -> dict[str, int]:
+        """Return what the description counts."""
+        return {}
+
+    def usage(self, data: ExportData) -> str:
+        said = tomllib.loads(Path(__file__).with_name("usage.toml").read_text("utf-8"))[type(self).__name__]
+        text: str = said["always"] + said.get("private" if data.parts else "public", "")
+        return text.format(name=data.name, **self.numbers(data))
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:

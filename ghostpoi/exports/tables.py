@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ghostpoi.exports.base import ExportData, ExportVenues, Visits, csv_text, iso, session_of, usage_of
+from ghostpoi.exports.base import Described, ExportData, ExportVenues, Visits, csv_text, iso, session_of
 
 if TYPE_CHECKING:  # slow to import
     import pyarrow as pa
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # slow to import
 SKMOB_COLUMNS = ("uid", "datetime", "lat", "lng", "location_id", "category")
 
 
-class ScikitMobility:
+class ScikitMobility(Described):
     """One CSV file of all rows; with clean data, also one per part."""
 
     summary = "scikit-mobility: NAME.csv for a TrajDataFrame; with --private, a file of sessions per part"
@@ -25,9 +25,6 @@ class ScikitMobility:
             rows = zip(session_of(visits), _rows(visits, venues), strict=True)
             found[f"{name}.{part}.csv"] = csv_text((*SKMOB_COLUMNS, "tid"), ((*row, tid) for tid, row in rows))
         return found
-
-    def usage(self, data: ExportData) -> str:
-        return usage_of("skmob", data)
 
 
 def _rows(visits: Visits, venues: ExportVenues) -> list[tuple[str, str, float, float, str, str]]:
@@ -44,7 +41,7 @@ HF_SPLIT = {
 }
 
 
-class HuggingFace:
+class HuggingFace(Described):
     """A Parquet file of all rows; with clean data, also one per part."""
 
     summary = "Hugging Face datasets: a folder for load_dataset; with --private, clean validation and test splits"
@@ -53,9 +50,6 @@ class HuggingFace:
         found = {"released.parquet": _parquet(data.released, data.venues)}
         found |= {f"{part}.parquet": _parquet(v, data.venues, session_of(v)) for part, v in data.parts.items()}
         return {"README.md": _card(data)} | found
-
-    def usage(self, data: ExportData) -> str:
-        return usage_of("hf", data)
 
 
 def _card(data: ExportData) -> str:
@@ -93,7 +87,7 @@ def _parquet(visits: Visits, venues: ExportVenues, session: list[int] | None = N
     return out.getvalue().to_pybytes()
 
 
-class GeoJson:
+class GeoJson(Described):
     """A collection of points of all rows; with clean data, also one per part."""
 
     summary = "GeoJSON: NAME.geojson, a point per row; with --private, a file of sessions per part"
@@ -103,9 +97,6 @@ class GeoJson:
         for part, visits in data.parts.items():
             found[f"{data.name}.{part}.geojson"] = _features(_table(visits, data.venues, session_of(visits)))
         return found
-
-    def usage(self, data: ExportData) -> str:
-        return usage_of("geojson", data)
 
 
 def _features(table: "pa.Table") -> str:
@@ -117,7 +108,7 @@ def _features(table: "pa.Table") -> str:
     return '{"type": "FeatureCollection", "features": [\n' + ",\n".join(features) + "\n]}\n"
 
 
-class GeoPackage:
+class GeoPackage(Described):
     """A layer of all rows and one of venues; with clean data, also one per part."""
 
     summary = "GeoPackage: NAME.gpkg with layers of check-ins and venues, for QGIS; with --private, a layer per part"
@@ -137,9 +128,6 @@ class GeoPackage:
         layers = {"checkins": _table(data.released, venues), "venues": own}
         layers |= {part: _table(visits, venues, session_of(visits)) for part, visits in data.parts.items()}
         return {f"{data.name}.gpkg": written({name: (_with_points(table), "geom") for name, table in layers.items()})}
-
-    def usage(self, data: ExportData) -> str:
-        return usage_of("gpkg", data)
 
 
 def _with_points(table: "pa.Table") -> "pa.Table":

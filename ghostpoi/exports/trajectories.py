@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ghostpoi.data.checkins import Bools, Ints
-from ghostpoi.exports.base import ExportData, Visits, csv_text, id_tables, iso, session_of, usage_of, user_numbers
+from ghostpoi.exports.base import Described, ExportData, Visits, csv_text, id_tables, iso, session_of, user_numbers
 
 GETNEXT_COLUMNS = (
     "user_id", "POI_id", "POI_catid", "POI_catid_code", "POI_catname", "latitude", "longitude", "timezone", "UTC_time",
@@ -17,7 +17,7 @@ DAY, SLOTS = 86_400, 48  # seconds; half hours
 UNQUOTED = re.compile(r'[\s",]+')  # build_graph.py writes names as they are
 
 
-class GETNext:
+class GETNext(Described):
     """One CSV file per part; without clean data, the parts of the released rows."""
 
     summary = "GETNext: NAME_train.csv, NAME_val.csv, NAME_test.csv and tables of ids; with --private, clean ones too"
@@ -27,10 +27,9 @@ class GETNext:
         found = {GETNEXT_FILES[part]: csv_text(GETNEXT_COLUMNS, _rows(data, v)) for part, v in parts.items()}
         return {f"{data.name}_{part}.csv": text for part, text in found.items()} | id_tables(data)
 
-    def usage(self, data: ExportData) -> str:
+    def numbers(self, data: ExportData) -> dict[str, int]:
         trained, tested = (set(data.parts[part].user) if data.parts else set() for part in ("train", "test"))
-        known, users = len(tested & trained), len(tested)
-        return usage_of("getnext", data, known=known, users=users)
+        return {"known": len(tested & trained), "users": len(tested)}
 
 
 def split(rows: Visits) -> dict[str, Visits]:
@@ -68,7 +67,7 @@ MINIMUM = 101  # check-ins: Flashback leaves out users with fewer
 TRAINED = 0.8  # of a user's steps, the oldest
 
 
-class Flashback:
+class Flashback(Described):
     """One file of all rows; with clean data, also one whose test rows are clean, and one of clean rows."""
 
     summary = "Flashback: NAME.txt and tables of ids; with --private, a file with clean test rows and one all clean"
@@ -81,10 +80,9 @@ class Flashback:
             found[f"{name}.clean.txt"] = _text(data, data.clean)
         return found
 
-    def usage(self, data: ExportData) -> str:
+    def numbers(self, data: ExportData) -> dict[str, int]:
         rows = np.diff(data.released.start)
-        kept = int((rows >= MINIMUM).sum())
-        return usage_of("flashback", data, minimum=MINIMUM, kept=kept, users=len(rows))
+        return {"minimum": MINIMUM, "kept": int((rows >= MINIMUM).sum()), "users": len(rows)}
 
 
 def trained(rows: Visits) -> Bools:

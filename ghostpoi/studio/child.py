@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -38,9 +38,10 @@ def run(folder: Path) -> None:
         out.write(request["settings"].encode())
     request["config"] = str(config)
     try:
-        answer = {"ok": True, **_work(request["kind"])(folder, request, door)}
+        answer = {"ok": True, **KINDS[request["kind"]](folder, request, door)}
     except InputError as e:
-        answer, refused = {"ok": False, "error": _plain(e.text, request)}, values_of("drop", e.text)
+        error = in_studio(e.text).replace(f"{Path(request['file']).parent}/", "")
+        answer, refused = {"ok": False, "error": error}, values_of("drop", e.text)
     except MemoryError:
         answer = {"ok": False, "error": "not enough memory; use a larger machine or a smaller file"}
     except Exception as e:
@@ -49,15 +50,48 @@ def run(folder: Path) -> None:
     store(folder / ANSWER, answer | {"said": said, "refused": refused})
 
 
-def _plain(text: str, request: Request) -> str:
-    """A message in the words of the pages, without the folder of the file."""
-    return in_studio(text).replace(f"{Path(request['file']).parent}/", "")
+def look(folder: Path, request: Request, door: Door) -> dict[str, Any]:
+    """Read a file, and say what becomes of its columns."""
+    from ghostpoi.studio.look import look
+
+    return look(folder, request, door)
 
 
-def _work(kind: str) -> Work:
-    from ghostpoi.studio import look, trial
+QUICK = {"victim": "markov", "seeds": 1, "naturalness": False}
 
-    return {"look": look.look, "trial": trial.trial, "release": release}[kind]
+
+def trial(folder: Path, request: Request, door: Door) -> dict[str, Any]:
+    """Try settings on the sample, attacked by the adversaries that `choose` tries first: what they protect and keep."""
+    from ghostpoi.audits.choose import FAST
+    from ghostpoi.formats import Source
+    from ghostpoi.reports.audit_view import AuditView
+    from ghostpoi.reports.charts.city import city
+    from ghostpoi.reports.decision import answers
+    from ghostpoi.reports.page_data import read_page_data
+
+    out, private = folder / "release", folder / "release.private"
+    shared = {"source": request["sample"], "private": private, "map": request["map"], "config": request["config"]}
+    shared |= request["reading"]
+    released = through(door, "protect", shared | request["changes"] | {"output": out, "force": True})
+    attacked = {"release": out, "cache": folder / "cache", "adversaries": FAST}
+    audit = AuditView.of(through(door, "audit", shared | QUICK | attacked).found)
+    drawn = city(read_page_data([Source.of(out)], private))
+    floor = max(audit.controls[name].acc1["mean"] for name in audit.without_release.values())
+    people = {row.label: row.clean["mean"] for row in audit.persons if row.clean}
+    return {
+        "answers": _shown(answers(audit)),
+        "clean": {"next": audit.clean.acc1["mean"], "without": floor, "people": people},  # as the file is
+        "moved": released.displacement,
+        "rows": released.counts,
+        "city": drawn and {
+            "panels": [(panel.title, str(panel.drawing), panel.key) for panel in drawn.panels],
+            "height": drawn.height, "corners": drawn.corners, "km": drawn.hexagon_km,
+        },
+    }  # fmt: skip
+
+
+def _shown(answers: Iterable[Any]) -> list[dict[str, Any]]:
+    return [asdict(one) | {"big": one.big, "top": one.top, "bar": one.bar} for one in answers]
 
 
 def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
@@ -105,8 +139,10 @@ def _decided(out: str) -> dict[str, Any]:
     from ghostpoi.reports.release_view import open_release
 
     found = decision(open_release(Path(out)))
-    answers = [asdict(one) | {"big": one.big, "top": one.top, "bar": one.bar} for one in found.answers]
-    return {"headline": found.headline, "tone": found.tone, "action": found.action, "answers": answers}
+    return {"headline": found.headline, "tone": found.tone, "action": found.action, "answers": _shown(found.answers)}
+
+
+KINDS: dict[str, Work] = {"look": look, "trial": trial, "release": release}
 
 
 def _end_with_studio() -> None:

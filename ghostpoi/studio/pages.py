@@ -15,8 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from ghostpoi import __version__
 from ghostpoi.errors import InputError
-from ghostpoi.studio.folders import Folders
-from ghostpoi.studio.guard import PAGE_POLICY
+from ghostpoi.studio.guard import PAGE_POLICY, Folders
 from ghostpoi.studio.project import CHOICES, DIALS, FIELDS, LIMITS, READING, Project
 from ghostpoi.studio.work import LOOK, RELEASE, TRIAL, State, Worker
 

@@ -10,8 +10,7 @@ import uvicorn
 
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
-from ghostpoi.studio.folders import Folders
-from ghostpoi.studio.guard import Guard
+from ghostpoi.studio.guard import Folders, Guard
 from ghostpoi.studio.pages import Studio
 
 HOST = "127.0.0.1"

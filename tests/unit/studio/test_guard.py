@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.studio.folders import Folders
-from ghostpoi.studio.guard import MOST_BYTES, POLICY, Guard
+from ghostpoi.studio.guard import MOST_BYTES, POLICY, Folders, Guard
 from ghostpoi.studio.pages import Studio
 
 PORT, TOKEN = 8123, "a-token"
