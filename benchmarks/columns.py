@@ -17,8 +17,7 @@ from benchmarks.harmless import BY_POLICY, HARMLESS
 from benchmarks.leaky import LEAKY
 from ghostpoi import formats
 from ghostpoi.columns.classify import Tests
-from ghostpoi.columns.dependence import value_codes
-from ghostpoi.columns.predictor import AREA, areas
+from ghostpoi.columns.dependence import AREA, areas, value_codes
 from ghostpoi.data.checkins import Longs
 from ghostpoi.formats import CheckinFile, Columns
 from ghostpoi.formats.build import file_of_rows

@@ -39,12 +39,11 @@ from ghostpoi.columns.dependence import (
     value_codes,
     venue_gain,
 )  # fmt: skip
-from ghostpoi.columns.identifiers import check_identifiers, check_user_ids
 from ghostpoi.columns.order import numbered_by_first_row, order_reveals, venues_dated_by_id
-from ghostpoi.columns.related import RELATIONS, Finding, RelatedVenues
+from ghostpoi.columns.related import RELATIONS, Finding, RelatedVenues, refused
 from ghostpoi.columns.traces import Sample, numbers, trace
-from ghostpoi.columns.users import UserTests, likeness
-from ghostpoi.data.checkins import DATE, GROUP, Checkins, Floats, Ints, Longs
+from ghostpoi.columns.users import UserTests, check_identifiers, check_user_ids, likeness
+from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Columns
@@ -69,6 +68,7 @@ LAST_DIGITS = (10, 100, 1000, 10_000, 1 << 8, 1 << 10, 1 << 12)  # moduli: the l
 REPEATED = 0.9  # share of the sessions of a user whose ids have a part that no other session has
 NEEDED = 0.9  # share of a gain that the columns named for it reach
 TOGETHER = "predicts the clean venue together with the others named here"
+NOTATION = "the notation (offset, fraction of a second, spelling, padding)"
 UNKNOWN = "is not known to be harmless"
 WHY = {  # a kept column of each kind is harmless
     "constant": "the same in all rows", "time": "follows from the time", "rows": "numbers the rows",
@@ -94,11 +94,9 @@ def classify(
     keep: Sequence[str] = (), drop: Sequence[str] = (), pseudonym: Longs | None = None, order: bool = True,
     category: KeepsCategory = "any",
 ) -> VenueColumns:  # fmt: skip
-    """Classify all columns of a file; refuse those that could reveal clean venues.
+    """Classify all columns of a file; refuse those that could reveal clean venues. See `Tests`.
 
-    `category` says what substitutes share with the clean venue. If the release has new user ids, `pseudonym` (N,)
-    numbers them, and columns that identify users are refused too. Without `order`, that of the rows
-    is not tested.
+    Without `order`, that of the rows is not tested.
     """
     _check_options(rows, mapping, path, keep, drop)
     tests = Tests(table, rows, mapping, pseudonym, category=category)
@@ -115,11 +113,12 @@ def classify(
     sample = tests.sample(change)
     found = {name: tests.finding(name, sample) for name in kind if name not in change}
     found |= tests.together([name for name, one in found.items() if one is None and name not in keep])
-    refused = {name: one for name, one in found.items() if one is not None}
-    if wrong := {name: one for name, one in refused.items() if name not in keep}:
-        raise InputError(_refusal(path, wrong, "clean venues" if pseudonym is None else "clean venues or users"))
+    revealing = {name: one for name, one in found.items() if one is not None}
+    if wrong := {name: one for name, one in revealing.items() if name not in keep}:
+        secret = "clean venues" if pseudonym is None else "clean venues or users"
+        raise refused(path, wrong, f", so it could reveal {secret}", f"could reveal {secret}")
     keeps = option("keep")
-    warnings += [f"the column {name!r}, which {keeps} names, {one}" for name, one in refused.items() if one.share > 0]
+    warnings += [f"the column {name!r}, which {keeps} names, {one}" for name, one in revealing.items() if one.share > 0]
     warnings += [f"the column {name!r} {one}" for name in found if not found[name] and (one := tests.rare_values(name))]
     if dated := venues_dated_by_id(tests.related):
         warnings.append(IDS_IN_ORDER.format(dated))
@@ -151,29 +150,12 @@ def check_forms(tests: "Tests", path: Path | str, other: Collection[str]) -> Non
     )
 
 
-def order_finding(table: Checkins, rows: Columns, mapping: dict[str, str]) -> str | None:
-    """Return how the order of the rows of a file depends on what a release hides."""
-    return Tests(table, rows, mapping).order_finding()
-
-
-def telling(
-    table: Checkins, rows: Columns, mapping: dict[str, str], change: Sequence[str], pseudonym: Longs | None = None,
-    category: KeepsCategory = "any",
-) -> dict[str, Finding]:  # fmt: skip
-    """Return the columns, other than those that change, that reveal clean venues or, under pseudonyms, users.
-
-    `rows` may be a release.
-    """
-    tests = Tests(table, rows, mapping, pseudonym, category=category)
-    sample = tests.sample(change)
-    found = {name: tests.finding(name, sample) for name in tests.extra if name not in change}
-    found |= tests.together([name for name, one in found.items() if one is None])
-    found |= {name: one for name, (_, one) in tests.form_findings(change).items() if not found.get(name)}
-    return {name: one for name, one in found.items() if one is not None and one.share > 0}
-
-
 class Tests:
-    """All tests of the columns of one file."""
+    """All tests of the columns of one file, or of a release.
+
+    `category` says what substitutes share with the clean venue. If a release has new user ids, `pseudonym` (N,) numbers
+    them, and columns that identify users are found too.
+    """
 
     def __init__(
         self, table: Checkins, rows: Columns, mapping: dict[str, str], pseudonym: Longs | None = None,
@@ -204,10 +186,6 @@ class Tests:
     def _users(self) -> Units:
         return of_users(self.related, self.shown)
 
-    @cached_property
-    def _measures(self) -> dict[str, Floats]:
-        return self.related.travel | self.related.habits
-
     def sample(self, change: Sequence[str]) -> Sample:
         """Return rows to look for traces in, with the columns that describe venues in words."""
         columns = (self.rows.get_column(c) for c in change if c not in self.fields)
@@ -224,7 +202,7 @@ class Tests:
         code, table = value_codes(column), self.table
         if code.max() == 0:
             return "constant"
-        if harmless.follows_from_time(column, table, self.related):
+        if harmless.follows_from_time(column, self.related):
             return "time"
         if harmless.numbers_rows(column, self.related) or harmless.follows_from_sequence(column, self.related):
             return "rows"
@@ -255,6 +233,14 @@ class Tests:
         offsets = harmless.time_offsets(column, self.table.time) if kind == "time" else None
         return self.users.finding(kind, column, offsets) or found
 
+    def telling(self, change: Sequence[str]) -> dict[str, Finding]:
+        """Return the columns, other than those that change, that reveal clean venues or, under pseudonyms, users."""
+        sample = self.sample(change)
+        found = {name: self.finding(name, sample) for name in self.extra if name not in change}
+        found |= self.together([name for name, one in found.items() if one is None])
+        found |= {name: one for name, (_, one) in self.form_findings(change).items() if not found.get(name)}
+        return {name: one for name, one in found.items() if one is not None and one.share > 0}
+
     def rare_values(self, name: str) -> Finding | None:
         """Return what a kept column reveals about a few users, if they are too few to refuse the column."""
         return self.users.rare_values(self.rows.get_column(name)) if self.users and self.kind(name) != "time" else None
@@ -266,11 +252,7 @@ class Tests:
         rewritten = [self.mapping["user"]] if self.users else []  # with pseudonyms, as line ends are
         for name in (c for c in self.rows.columns if c not in {*other, *self.fields, *rewritten}):
             if (one := self._of_form(name, raw(name))) and not self._refused_in_any_form(name):
-                what = (
-                    "the notation (offset, fraction of a second, spelling, padding)"
-                    if name in self.times
-                    else "the form"
-                )
+                what = NOTATION if name in self.times else "the form"
                 found[name] = (f"{what} of the values in the column {name!r}", one)
         ends = self.rows.line_ends if isinstance(self.rows, Rows) and not self.users else None
         if not found and ends is not None and (one := self._of_codes([value_codes(ends)])):
@@ -306,12 +288,9 @@ class Tests:
         if kind in ("constant", "rows"):
             return None
         if kind == "time":
-            offsets = harmless.time_offsets(column, self.table.time)
-            return (
-                None
-                if offsets is None
-                else self._of_codes([value_codes(pl.Series(offsets)), *harmless.time_numberings(column)])
-            )
+            if (offsets := harmless.time_offsets(column, self.table.time)) is None:
+                return None
+            return self._of_codes([value_codes(pl.Series(offsets)), *harmless.time_numberings(column)])
         if kind == "user":  # rows of a user are no evidence of their own
             sample = replace(sample, among=np.unique(self.table.user, return_index=True)[1])
         found = trace(column, sample) or self._dependence(kind, column)
@@ -372,7 +351,8 @@ class Tests:
             return found or likeness(values, self.related)
         if kind != "session" and (share := self._of_one_venue(value_codes(column))):
             return Finding(share, f"predicts {RELATIONS['own']}", "more pairs of a venue's rows agree")
-        tested = {what: value[self._tested] for what, value in self._measures.items()}
+        measures = self.related.travel | self.related.habits
+        tested = {what: value[self._tested] for what, value in measures.items()}
         numberings = (code[self._tested] for code in self._numberings(kind, column))
         return dependence(numberings, self._units, tested)
 
@@ -412,14 +392,3 @@ def constant_within(code: Longs, group: Ints | Longs) -> bool:
     of_group = np.empty(int(group.max()) + 1, np.int64)
     of_group[group] = code  # one of the group's values
     return bool((of_group[group] == code).all())
-
-
-def _refusal(path: Path | str, refused: dict[str, Finding], secret: str) -> str:
-    """Name all refused columns, what they reveal, and the remedies, in one sentence."""
-    parts = ", ".join(f"{name!r} {one}" for name, one in refused.items())
-    drops, keeps = (option(flag, *refused, shown=quote) for flag in ("drop", "keep"))
-    if len(refused) == 1:
-        what, them = f"the column {parts}, so it could reveal {secret}", "it"
-    else:
-        what, them = f"{len(refused)} columns could reveal {secret}: {parts}", "them"
-    return f"{path}: {what}; leave {them} out with {drops}, or keep {them} at your own risk with {keeps}"

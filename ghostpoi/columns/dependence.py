@@ -1,9 +1,14 @@
 """Measure how much better a column predicts clean venues than what a release shows anyway.
 
-Half of the rows teach what the values of a column mean; the others are predicted. Targets: the venue, its position, and
-what the user does, such as how far the step was. The control is the same column with its values shuffled among the rows
-of each user, which keeps what it reveals about the user, whom the release names anyway, or among rows of the same hour
-and pause. A column that is constant per user is tested on users instead: the target is the most visited venue.
+A release shows the user, the time and roughly the place: which few dozen neighbours a venue is one of. A predictor
+weighs how common each of them is, how often it is visited at such times and after such pauses, and how often it, its
+category and its block have the value of each column. It learns tables on most rows and weights on some others; the
+share of venues that it names is counted on the rest. Positions, and what the user does, such as how far the step was,
+are predicted from the mean of each value, learned on half of the rows.
+
+The control is the same column with its values shuffled among the rows of each user, which keeps what it reveals about
+the user, whom the release names anyway, or among rows of the same hour and pause. A column that is constant per user is
+tested on users instead: the target is the most visited venue.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,13 +18,14 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from ghostpoi.columns.predictor import FEWEST, Predictor, clear_gain
 from ghostpoi.columns.related import ERRORS, RELATIONS, Finding, RelatedVenues, beyond_chance, strongest
 from ghostpoi.columns.traces import NUMBER, numbers, readings, text_of
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs, Venues
 
+VENUE_GAIN = 0.02  # largest allowed gain in the share of venues that are predicted
 POSITION_GAIN = 0.05  # largest allowed gain in the explained variance of the position
 RANK_CORRELATION = 0.3  # largest allowed correlation with a distance, speed or habit, beyond the control
+FEWEST = 40  # predictions; fewer prove nothing
 MOST_ROWS = 200_000  # further users are not tested
 BINS = 64
 PERIODS = 16  # of the time of a file
@@ -32,6 +38,138 @@ TOKEN = r"[0-9A-Za-z]+"
 TOKENS = (0, 1, 2, -1)  # places of a text that may hold an id or a zone
 FEW_ROWS = 5  # mean rows per user below which values are shuffled among all users
 PAUSES = (1, 900, 3600, 3 * 3600, 8 * 3600, 86_400, 3 * 86_400)  # seconds: limits of classes of pauses
+
+# Of the predictor:
+AREA, BLOCK = 48, 6  # venues
+FIT, TEST = 1500, 4500  # rows, at most; at least as many are learned from
+PRIOR = 5.0  # rows that a table counts as much as the table behind it
+DENSE = 1 << 24  # cells of a table of counts; larger ones are searched
+STEPS = 5  # of Newton's method
+RIDGE = 2.0
+
+
+def _flat(venues: Venues) -> Floats:
+    """Return the positions of venues on a plane, (V+1, 2)."""
+    lat, lon = venues.lat, venues.lon
+    return np.nan_to_num(np.stack([lat, lon * np.cos(np.radians(np.nanmedian(lat)))], axis=1))
+
+
+def areas(venues: Venues, most: int, shown: Longs | None = None) -> Longs:
+    """Number areas of up to `most` neighbouring venues, (V+1,). `shown`: what venues of an area have in common."""
+    xy = _flat(venues)
+    found = np.zeros(len(xy), np.int64)
+    label = found if shown is None else shown
+    order = 1 + np.argsort(label[1:], kind="stable")
+    todo = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
+    count = 0
+    while todo:
+        part = todo.pop()
+        if len(part) <= most:
+            count += 1
+            found[part] = count
+            continue
+        axis, half = np.ptp(xy[part], axis=0).argmax(), len(part) // 2
+        by_axis = np.argpartition(xy[part, axis], half)
+        todo += [part[by_axis[:half]], part[by_axis[half:]]]
+    return found
+
+
+def _members(area: Longs) -> Longs:
+    """The venues of each area, (A+1, C), 0 where there are no more."""
+    order = np.argsort(area[1:], kind="stable") + 1
+    size = np.bincount(area[1:])
+    out = np.zeros((len(size), int(size.max(initial=1))), np.int64)
+    begin = np.cumsum(size) - size
+    out[area[order], np.arange(len(order)) - begin[area[order]]] = order
+    return out
+
+
+def _share(learned: tuple[Longs, Longs], asked: tuple[Longs, Longs], behind: Floats) -> Floats:
+    """Return the share of the rows of some groups that have some values, drawn towards what is `behind` it.
+
+    `learned` holds the groups and the values of the rows that are learned from.
+    """
+    values, size = (int(one.max(initial=0)) + 1 for one in (learned[1], learned[0]))
+    known = (asked[0] < size) & (asked[1] < values)
+    key, wanted = learned[0] * values + learned[1], np.where(known, asked[0] * values + asked[1], 0)
+    if size * values <= DENSE:
+        count = np.bincount(key, minlength=size * values)[wanted]
+    else:
+        keys, number = np.unique(key, return_counts=True)
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        count = np.where(keys[at] == wanted, number[at], 0)
+    total = np.bincount(learned[0], minlength=size)[np.where(known, asked[0], 0)]
+    return (np.where(known, count, 0) + PRIOR * behind) / (np.where(known, total, 0) + PRIOR)
+
+
+class Predictor:
+    """Predicts the venues of some rows, (n,), 0 where there is none, from what is `known` of them: codes, (n,) each."""
+
+    def __init__(self, venues: Venues, venue: Ints, known: Sequence[Longs] = (), shown: Longs | None = None) -> None:
+        self.venue = venue.astype(np.int64)
+        self.category = venues.category.astype(np.int64) + 1
+        area, self._block = areas(venues, AREA, shown), areas(venues, BLOCK, shown)
+        real = np.random.default_rng(0).permutation(np.flatnonzero(venue))
+        fit, test = min(FIT, len(real) // 5), min(TEST, 3 * len(real) // 10)
+        self._some, self._learn = real[: fit + test], real[fit + test :]
+        self._fit = slice(0, fit)
+        self._test = slice(fit, fit + test)
+        members = _members(area)
+        self._choice = members[area[self.venue[self._some]]]  # (m, C)
+        self._true = (self._choice == self.venue[self._some][:, None]).argmax(axis=1)
+        common = np.bincount(self.venue[self._learn], minlength=len(area))[self._choice]
+        features = [np.log(common + 0.5), *(one for code in known for one in self.features(code)[:2])]
+        self._base = self._score(features)
+        self.named = self.named_with([])
+
+    def features(self, code: Longs) -> list[Floats]:
+        """Return how much likelier each venue, its category and its block make the values of a column, (m, C) each."""
+        learn, venue, here = self._learn, self._choice, code[self._some][:, None]
+        count = np.bincount(code[learn], minlength=int(code.max(initial=0)) + 1)
+        share = ((count + 1) / (count.sum() + len(count)))[here]
+
+        def of(group: Longs, behind: Floats) -> Floats:
+            return _share((group[self.venue[learn]], code[learn]), (group[venue], here), behind)
+
+        by_category = of(self.category, share)
+        by_venue = of(np.arange(len(self.category)), by_category)
+        return [np.log(one / share) for one in (by_venue, by_category, of(self._block, share))]
+
+    def named_with(self, features: list[Floats]) -> Bools:
+        """Mark the test rows whose venue is the likeliest."""
+        score = self._score([np.where(self._choice > 0, self._base, 0), *features]) if features else self._base
+        return score[self._test].argmax(axis=1) == self._true[self._test]
+
+    def _score(self, features: list[Floats]) -> Floats:
+        """Return the sum of features, weighed so that the venues of the fitted rows are likeliest, (m, C).
+
+        The first weight begins at 1.
+        """
+        value = np.stack([one[self._fit] for one in features], axis=2)  # (f, C, K)
+        absent, true = self._choice[self._fit] == 0, self._true[self._fit]
+        start = np.eye(1, len(features))[0]
+        weights: Floats = start
+        rows = np.arange(len(value))
+        for _ in range(STEPS):
+            score = np.where(absent, -np.inf, value @ weights)
+            chance = np.exp(score - score.max(axis=1, keepdims=True, initial=-1e9))
+            chance /= chance.sum(axis=1, keepdims=True)
+            mean = np.einsum("fc,fck->fk", chance, value)
+            slope = (value[rows, true] - mean).sum(axis=0) - RIDGE * (weights - start)
+            flat = value.reshape(-1, len(weights))
+            bend = (flat * chance.reshape(-1, 1)).T @ flat - mean.T @ mean + RIDGE * np.eye(len(weights))
+            weights = weights + np.clip(np.linalg.solve(bend, slope), -2, 2)
+        total: Floats = sum(weight * one for weight, one in zip(weights, features, strict=True))
+        return np.where(self._choice > 0, total, -np.inf)
+
+
+def clear_gain(named: Bools, control: Bools) -> float:
+    """Return how many more rows are named than by a control; 0 if not clearly more."""
+    if len(named) < FEWEST:
+        return 0.0
+    gain = float(named.mean() - control.mean())
+    error = float(np.sqrt((named != control).mean() / len(named)))
+    return gain if gain > max(VENUE_GAIN, ERRORS * error) else 0.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +189,12 @@ class Units:
     @cached_property
     def shuffled(self) -> tuple[Longs, ...]:
         """Another unit of the same group for every unit, (n,), for each grouping."""
-        return tuple(_within(group, number) for number, group in enumerate(self.groups, 1))
+        found = []
+        for seed, group in enumerate(self.groups, 1):
+            found.append(np.empty(len(group), np.int64))
+            drawn = np.lexsort((np.random.default_rng(seed).random(len(group)), group))
+            found[-1][np.argsort(group, kind="stable")] = drawn
+        return tuple(found)
 
     @cached_property
     def predictor(self) -> dict[str, Predictor]:
@@ -65,17 +208,7 @@ class Units:
 
     @cached_property
     def xy(self) -> Floats:
-        """The positions of venues, (V+1, 2)."""
-        v = self.venues
-        return np.nan_to_num(np.stack([v.lat, v.lon * np.cos(np.radians(np.nanmedian(v.lat)))], axis=1))
-
-
-def _within(group: Longs, seed: int) -> Longs:
-    n, rng = len(group), np.random.default_rng(seed)
-    order, drawn = np.argsort(group, kind="stable"), np.lexsort((rng.random(n), group))
-    out = np.empty(n, np.int64)
-    out[order] = drawn
-    return out
+        return _flat(self.venues)
 
 
 def tested_rows(related: RelatedVenues, most: int) -> Longs:
@@ -192,30 +325,25 @@ def venue_gain(each: list[Longs], relation: str, units: Units) -> float:
 
 def position_gain(code: Longs, venue: Ints, units: Units) -> float:
     """Return how much more of the variance of positions values explain than shuffled ones; 0 if not clearly more."""
-    real = venue > 0
-    learn, test = real & units.half, real & ~units.half
-    if learn.sum() < FEWEST or test.sum() < FEWEST:
+    learn, test = (venue > 0) & units.half, (venue > 0) & ~units.half
+    if min(learn.sum(), test.sum()) < FEWEST:
         return 0.0
-    xy = units.xy[venue]
-    centre = xy[learn].mean(axis=0)
-    total = float(((xy[test] - centre) ** 2).sum(axis=1).mean())
+    away = units.xy[venue] - units.xy[venue][learn].mean(axis=0)
+    total = float((away[test] ** 2).sum(axis=1).mean())
     if not total:
         return 0.0
 
     def errors(values: Longs) -> Floats:
-        size = int(values.max()) + 1
-        n = np.bincount(values[learn], minlength=size)
-        sums = (np.bincount(values[learn], xy[learn, i] - centre[i], minlength=size) for i in (0, 1))
-        mean = np.stack([one / (n + 1) for one in sums], axis=1)
-        return ((xy[test] - centre - mean[values[test]]) ** 2).sum(axis=1)
+        guess = np.stack([_means(values, axis, learn) for axis in away.T], axis=1)
+        return ((away[test] - guess[values[test]]) ** 2).sum(axis=1)
 
     found, least = errors(code), np.inf
     for rows in units.shuffled:
         better = (errors(code[rows]) - found) / total
         gain, error = float(better.mean()), float(better.std() / np.sqrt(len(better)))
-        least = min(least, gain if gain > max(POSITION_GAIN, ERRORS * error) else 0.0)
-        if not least:
-            break
+        if gain <= max(POSITION_GAIN, ERRORS * error):
+            return 0.0
+        least = min(least, gain)
     return least
 
 
@@ -223,27 +351,28 @@ def measure_gain(code: Longs, true: Floats, units: Units) -> float:
     """Return the rank correlation of a number with its mean per value, beyond that of shuffled values; 0 if small."""
     real = np.isfinite(true)
     learn, test = real & units.half, real & ~units.half
-    if learn.sum() < FEWEST or test.sum() < FEWEST:
+    if min(learn.sum(), test.sum()) < FEWEST:
         return 0.0
-    rank = _ranks(true[real])
-    centred = np.zeros(len(true))
+    rank, centred = _ranks(true[real]), np.zeros(len(true))
     centred[real] = rank - rank.mean()
 
     def correlation(values: Longs) -> float:
-        size = int(values.max()) + 1
-        sums, n = (np.bincount(values[learn], weights, size) for weights in (centred[learn], None))
-        guess = (sums / (n + 1))[values[test]]
-        if not np.ptp(guess) or not np.ptp(centred[test]):
-            return 0.0
-        return float(np.corrcoef(guess, centred[test])[0, 1])
+        guess = _means(values, centred, learn)[values[test]]
+        return float(np.corrcoef(guess, centred[test])[0, 1]) if np.ptp(guess) and np.ptp(centred[test]) else 0.0
 
-    found, enough = correlation(code), max(RANK_CORRELATION, ERRORS / np.sqrt(test.sum()))
-    gain = found
+    gain = found = correlation(code)
+    enough = max(RANK_CORRELATION, ERRORS / np.sqrt(test.sum()))
     for rows in units.shuffled:
         if gain <= enough:
             return 0.0
         gain = min(gain, found - abs(correlation(code[rows])))
     return gain if gain > enough else 0.0
+
+
+def _means(code: Longs, target: Floats, learn: Bools) -> Floats:
+    """Return the mean of a target for every value, in the rows to learn from, drawn towards 0."""
+    size = int(code.max()) + 1
+    return np.bincount(code[learn], target[learn], size) / (np.bincount(code[learn], minlength=size) + 1)
 
 
 def _ranks(value: Floats) -> Floats:

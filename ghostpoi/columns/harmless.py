@@ -1,46 +1,51 @@
-"""Rules that recognise a column as harmless: it follows from the user and the time, or numbers the rows."""
+"""Rules that recognise a column as harmless: it follows from the user and the time, or numbers the rows.
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import chain, islice
+Where a release has other times than the file, a column is harmless if it follows from the released time as it followed
+from the clean one, such as a date next to times that are cut to the hour (`shows_time`). Otherwise it must not follow
+the order of the clean times, nor predict them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import polars as pl
 
 from ghostpoi.columns.dependence import value_codes
-from ghostpoi.columns.related import RelatedVenues
+from ghostpoi.columns.related import ERRORS, RelatedVenues
 from ghostpoi.columns.traces import has_value, numbers
-from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
+from ghostpoi.data.checkins import Checkins, Floats, Longs
 from ghostpoi.formats.times import PLACE, SHORT, parse_times
 
 FEW_VALUES = 128  # a column with at most so many values, each of which recurs, can be tested for dependence
 RECURS = 20  # mean number of rows with the same value
-DAY = 86_400
+HOUR, DAY = 3600, 86_400
 OFFSETS = np.arange(-14 * 4, 14 * 4 + 1) * 900  # of local times from UTC, in seconds
 MOST_SECONDS = 1e12  # between two ways of counting time
 MOST_OFFSETS = 8  # of one column
 ALMOST_ALL = 0.999
 LIKELY = 0.98  # share of a sample above which all rows are checked
 SAMPLE = 500
+UNITS = (1, 60, HOUR, DAY)  # seconds
 GAPS = 4096  # rows in which gaps between check-ins are searched first
 FIRST = 50  # rows that are checked before all others
 ENOUGH = 20  # pairs of rows that would differ by chance
 EXCEPTIONS = 0.01  # share of them that may differ, at the borders of a day
 PAIRED = 20_000  # rows that are paired first
 MIX, PRIME = 2_654_435_761, (1 << 31) - 1
-Part = Callable[[Longs], Longs]
 FRACTION = r":\d{2}\.(\d+)"  # below the second
 OFFSET = r":\d{2}(?:\.\d+)?\s*([+-]\d{2}(?::?\d{2})?|Z)"  # after a time of day
 NAME = rf"[\s\[(]*(?:{PLACE}|{SHORT})"
 ZONE = rf":\d{{2}}(?:\.\d+)?\s*((?:[+-]\d{{2}}(?::?\d{{2}})?|Z)(?:{NAME})?|{NAME})"  # an offset, a name or both
 
 
-def follows_from_time(column: pl.Series, table: Checkins, related: RelatedVenues) -> bool:
+def follows_from_time(column: pl.Series, related: RelatedVenues) -> bool:
     """Return whether a column is a time, a part of the date, or the time since another check-in of the user."""
-    if time_offsets(column, table.time) is not None:
+    value, time = all_numbers(column), related.table.time
+    if time_offsets(column, time) is not None or (value is not None and _part_of_date(value, time)):
         return True
-    value = all_numbers(column)
-    if value is not None and (_part_of_date(value, table.time) or _gap(value, table, related)):
+    if _gap(numbers(column), related):
         return True
     return all(_is_decided(part, related, related.parts_of_time) for part in _pieces(column))
 
@@ -128,7 +133,7 @@ def time_offsets(column: pl.Series, time: Longs) -> Longs | None:
         offsets = _few_offsets(value, time, divisor=unit)
         if offsets is not None and (value % unit == 0).all():  # digits below the second could encode anything
             return offsets
-    longer = (_few_offsets(value, time, factor=unit) for unit in (60, 3600, DAY))
+    longer = (_few_offsets(value, time, factor=unit) for unit in (60, HOUR, DAY))
     return next((found for found in longer if found is not None), None)
 
 
@@ -160,18 +165,6 @@ def numbers_sessions(code: Longs, related: RelatedVenues) -> bool:
     return any(bool((day == change).all()) for day in days)
 
 
-def below_second(time: pl.Series) -> Longs | None:
-    """Return the digits below the second of a column of times; None if it has none."""
-    value = None if time.dtype.is_temporal() else all_numbers(time)
-    if value is None:
-        if isinstance(time.dtype, pl.Datetime):
-            return value_codes(time.dt.nanosecond())
-        return value_codes(time.str.extract(FRACTION).fill_null("")) if time.dtype == pl.String else None
-    size = float(np.median(np.abs(value)))
-    unit = next((unit for least, unit in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)) if size >= least), 1.0)
-    return (value % unit * 1e6 // 1).astype(np.int64)
-
-
 def increases(column: pl.Series) -> bool:
     """Return whether a column holds whole numbers that increase from row to row, as the ids of a database do."""
     value = all_numbers(column)
@@ -194,8 +187,7 @@ def _steps_equal(step: Floats) -> bool:
 def _few_offsets(value: Floats | Longs, time: Longs, divisor: float = 1, factor: float = 1) -> Longs | None:
     """Return the offsets of values, in another unit, from the times; None if there are more than a few."""
     for rows in (slice(FIRST), slice(None)):
-        seconds = value[rows] / divisor if factor == 1 else value[rows] * factor
-        difference = seconds - time[rows]
+        difference = value[rows] * factor / divisor - time[rows]
         values = pl.Series(difference).unique().to_numpy()
         whole = bool((values % 900 == 0).all()) and bool((np.abs(values) <= OFFSETS[-1]).all())
         if not ((len(values) == 1 and abs(values[0]) < MOST_SECONDS) or (len(values) <= MOST_OFFSETS and whole)):
@@ -214,80 +206,148 @@ def _seconds(column: pl.Series) -> Longs | None:
     return parsed.to_numpy()
 
 
-def _parts(time: Longs) -> Iterator[Longs]:
-    """Yield the parts of a date as calendars number them."""
+def _parts(time: Longs) -> list[Longs]:
+    """Return the parts of a date as calendars number them."""
     day = time // DAY
     date = day.astype("datetime64[D]")
     month, year = date.astype("datetime64[M]"), date.astype("datetime64[Y]")
     weekday = (day + 3) % 7  # Monday is 0
-    yield time % DAY // 3600
-    yield time % 3600 // 60
-    yield time % 60
-    yield time % DAY
+    found = [time % DAY // HOUR, time % HOUR // 60, time % 60, time % DAY]
     for first in (0, 1):
-        yield weekday + first
-        yield (weekday + 1) % 7 + first
-        yield (month - year).astype(np.int64) + first
-        yield (date - month).astype(np.int64) + first
-        yield (date - year).astype(np.int64) + first
-    yield (weekday >= 5).astype(np.int64)
-    yield year.astype(np.int64) + 1970
+        found += [weekday + first, (weekday + 1) % 7 + first]
+        found += [one.astype(np.int64) + first for one in (month - year, date - month, date - year)]
+    return [*found, (weekday >= 5).astype(np.int64), year.astype(np.int64) + 1970]
 
 
 def _part_of_date(value: Floats, time: Longs) -> bool:
-    some = _some(len(time))
-    parts = enumerate(_parts(time[some] + OFFSETS[:, None]))
-    return any(_under_offsets(partial(_part, i), found == value[some], value, time) for i, found in parts)
-
-
-def _part(number: int, time: Longs) -> Longs:
-    return next(islice(_parts(time), number, None))
-
-
-def _some(rows: int) -> Longs:
-    """Return a sample of the rows."""
-    return np.random.default_rng(0).permutation(rows)[:SAMPLE]
-
-
-def _under_offsets(part: Part, hits: Bools, value: Floats | Longs, time: Longs) -> bool:
-    """Whether a value is this part of the local time, under one offset from UTC or, with summer time, two.
-
-    `hits` (offsets, SAMPLE) marks the rows of a sample where it is, under each offset.
-    """
-    for hour in (0, 4):  # a second offset, in quarters of an hour
-        for i in np.flatnonzero((hits[: len(hits) - hour] | hits[hour:]).mean(axis=1) > LIKELY):
-            pair = (part(time + offset) == value for offset in (OFFSETS[i], OFFSETS[i + hour]))
-            if np.logical_or(*pair).mean() >= ALMOST_ALL:
-                return True
+    """Return whether a number is a part of the local time, under one offset from UTC or, with summer time, two."""
+    some = np.random.default_rng(0).permutation(len(time))[:SAMPLE]
+    for number, part in enumerate(_parts(time[some] + OFFSETS[:, None])):
+        hits = part == value[some]  # (offsets, SAMPLE)
+        for hour in (0, 4):  # a second offset, in quarters of an hour
+            for i in np.flatnonzero((hits[: len(hits) - hour] | hits[hour:]).mean(axis=1) > LIKELY):
+                pair = (_parts(time + offset)[number] == value for offset in (OFFSETS[i], OFFSETS[i + hour]))
+                if np.logical_or(*pair).mean() >= ALMOST_ALL:
+                    return True
     return False
 
 
-def _gap(value: Floats, table: Checkins, related: RelatedVenues) -> bool:
-    """Whether a number is the time since the previous or until the next check-in of the user."""
+def _gap(value: Floats, related: RelatedVenues) -> bool:
+    """Return whether a number is the time since the previous or until the next check-in of the user, in any unit."""
 
-    def hits(rows: Longs, other: Longs) -> list[int]:
-        """Count the rows that have the time in each form: in seconds, minutes or hours, exact or rounded."""
-        gap = np.abs(table.time[rows] - table.time[other[rows]])
-        exact = [gap / unit for unit in (1, 60, 3600)]
-        forms = exact + [rounded(form) for form in exact for rounded in (np.floor, np.round)]
-        return [int((np.abs(value[rows] - form) < 1e-6).sum()) for form in forms]
+    def hits(rows: Longs, pause: Longs) -> int:
+        """Count the rows that have the time in the form that most rows have: exact, cut or rounded."""
+        exact = [pause[rows] / unit for unit in UNITS]
+        forms = [
+            np.floor(one * digits + half) / digits for one in exact for digits in (1, 10, 100) for half in (0, 0.5)
+        ]
+        return max(int((np.abs(value[rows] - form) < 1e-6).sum()) for form in (*exact, *forms))
 
-    for other in (related.previous_row, related.next_row):
+    for name, other in (("previous", related.previous_row), ("next", related.next_row)):
         rows = np.flatnonzero(other >= 0)
         some = rows[:GAPS]
         # In most columns, the first rows already have more other values than all rows may have.
-        if len(some) - max(hits(some, other)) > (1 - ALMOST_ALL) * len(rows) + 1:
+        if len(some) - hits(some, related.pauses[name]) > (1 - ALMOST_ALL) * len(rows) + 1:
             continue
-        if len(rows) and max(hits(rows, other)) / len(rows) >= ALMOST_ALL:
+        if len(rows) and hits(rows, related.pauses[name]) / len(rows) >= ALMOST_ALL:
             return True
     return False
 
 
 def time_numberings(raw: pl.Series) -> list[Longs]:
     """Number the notations of the times of a file: digits below the second and, in texts, offset and spelling."""
-    below = below_second(raw)
-    found = [] if below is None else [below]
+    value, found = None if raw.dtype.is_temporal() else all_numbers(raw), []
+    if value is not None:
+        size = float(np.median(np.abs(value)))
+        unit = next((unit for least, unit in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)) if size >= least), 1.0)
+        found.append((value % unit * 1e6 // 1).astype(np.int64))
+    elif isinstance(raw.dtype, pl.Datetime):
+        found.append(value_codes(raw.dt.nanosecond()))
     if raw.dtype == pl.String:
+        below = [] if found else [raw.str.extract(FRACTION).fill_null("")]
         spelled = raw.str.replace_all(r"[A-Za-z]{2,}", "a").str.replace_all(r"\d", "0")
-        found += [value_codes(spelled), value_codes(raw.str.extract(ZONE).fill_null(""))]
+        found += map(value_codes, [*below, spelled, raw.str.extract(ZONE).fill_null("")])
     return found
+
+
+FEWEST = 30  # pairs of rows
+RISING = 0.1  # largest allowed excess of pairs in which time and value rise together
+EXPLAINED = 0.01  # largest allowed share of the variance of hidden times that values explain beyond chance
+OFTEN = 5  # rows of a value
+PAIRS = 20_000
+
+
+def shows_time(column: pl.Series, table: Checkins, shown: Longs) -> str | None:
+    """Return how a column shows the clean times of a table that is released with times `shown`, (N,), or None."""
+    code = value_codes(column)
+    if not code.max():
+        return None
+    before, after = (RelatedVenues(one) for one in (table, replace(table, time=shown)))
+    if follows_from_time(column, before) and not follows_from_time(column, after):
+        return "repeats the time"
+    number = all_numbers(column)
+    value = column.cast(pl.String).rank("dense").fill_null(0).to_numpy() if number is None else number
+    if any(_rises(value.astype(float), table.time, pairs) for pairs in _pairs(table, shown)):
+        return "follows the order of the clean times"
+    hidden = table.time - shown
+    if (np.abs(hidden) >= DAY).any():  # sessions moved; one row of a user's day is as good as all
+        rows = np.unique(np.stack([table.user, table.time // DAY]), axis=1, return_index=True)[1]
+        code, shown, hidden = code[rows], shown[rows], table.time[rows] // (7 * DAY)
+    hours = (shown // HOUR % 24, shown // HOUR % (7 * 24))
+    return "predicts the clean time" if any(_explains(code, hidden, hour) for hour in hours) else None
+
+
+def _pairs(table: Checkins, shown: Longs) -> list[tuple[Longs, Longs]]:
+    """Return pairs of rows whose order the released times hide: of all rows, and of the rows of each user."""
+    draw, found = np.random.default_rng(0), []
+    everybody = np.zeros(len(table), np.int64)
+    for group in (everybody, table.user):
+        if (np.abs(table.time - shown) >= DAY).any():  # sessions moved: any two days
+            one, two = (np.lexsort((draw.random(len(group)), group)) for _ in range(2))
+            hides = np.abs(table.time[one] - table.time[two]) >= DAY
+        else:
+            order = np.lexsort((table.time, group))
+            one, two = order[:-1], order[1:]
+            hides = shown[one] == shown[two]
+        at = np.flatnonzero(hides & (group[one] == group[two]) & (table.time[one] != table.time[two]))
+        at = draw.permutation(at)[:PAIRS]
+        found.append((one[at], two[at]))
+    return found
+
+
+def _rises(value: Floats, time: Longs, pairs: tuple[Longs, Longs]) -> bool:
+    """Return whether values rise with the time in far more pairs than they fall, or the reverse."""
+    sign = np.sign(value[pairs[1]] - value[pairs[0]]) * np.sign(time[pairs[1]] - time[pairs[0]])
+    sign = sign[np.isfinite(sign)]
+    if np.count_nonzero(sign) < FEWEST:
+        return False
+    days = len(np.unique(time[np.concatenate(pairs)] // DAY))  # rows of one day are no further evidence
+    return bool(abs(sign.mean()) > max(RISING, ERRORS / np.sqrt(days)))
+
+
+def _explains(code: Longs, hidden: Longs, hour: Longs) -> bool:
+    """Return whether values, at each hour, explain the hidden part of the time beyond chance.
+
+    Next to UTC times, a local hour shows whether clocks were on summer time.
+    """
+    often = np.flatnonzero(np.bincount(code)[code] >= OFTEN)
+    if len(often) < FEWEST:
+        return False
+    code, hour, hidden = code[often], hour[often], hidden[often]
+    order = np.lexsort((np.random.default_rng(0).random(len(often)), hour))
+    shuffled = np.empty_like(code)
+    shuffled[np.argsort(hour, kind="stable")] = code[order]
+    rest = hidden - _mean(hour, hidden)
+    total = float((rest**2).sum())
+    if not total:
+        return False
+    own, chance = (float((_mean(hour * (int(code.max()) + 1) + one, rest) ** 2).sum()) / total
+                   for one in (code, shuffled))  # fmt: skip
+    error = np.sqrt(2 * len(np.unique(hour * (int(code.max()) + 1) + code))) / len(code)
+    return bool(own - chance > max(EXPLAINED, ERRORS * error))
+
+
+def _mean(group: Longs, value: Longs | Floats) -> Floats:
+    """Return the mean of the values in each row's group, (N,)."""
+    number = np.unique(group, return_inverse=True)[1]
+    return (np.bincount(number, value) / np.bincount(number))[number]

@@ -7,7 +7,7 @@ import polars as pl
 
 from ghostpoi.columns.related import ERRORS, RelatedVenues
 from ghostpoi.columns.traces import numbers
-from ghostpoi.data.checkins import Bools, Floats, Longs, stable_order
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs, stable_order
 
 ABOVE_CHANCE = 0.2  # largest allowed share of neighbouring rows, beyond chance, with the same venue
 RISING = 0.15  # largest allowed excess of rising over falling steps
@@ -26,7 +26,12 @@ def order_reveals(related: RelatedVenues, hidden: Mapping[str, pl.Series]) -> st
     table = related.table
     if len(table) < 20:
         return None
-    if _grouped(related):
+    stays = [
+        (np.diff(table.venue[order]) == 0)[np.diff(table.user[order]) == 0]
+        for order in (stable_order(table.user), related.order)
+    ]
+    one_user = bool(len(stays[0]) and stays[0].mean() - stays[1].mean() > ABOVE_CHANCE)
+    if one_user or _alike(related, table.venue):
         return "are grouped by venue"
     numbered = numbered_by_first_row(related)  # such ids rise in any order; a separate warning covers them
     of_venues = {n: key for n, key in _keys(related).items() if not (numbered and n.startswith("venue"))}
@@ -45,19 +50,6 @@ def order_reveals(related: RelatedVenues, hidden: Mapping[str, pl.Series]) -> st
     return "put venues near each other side by side" if _close_together(related) else None
 
 
-def _grouped(related: RelatedVenues) -> bool:
-    """Return whether consecutive rows share a venue more often than chance and the users' sequences explain."""
-    table = related.table
-    same, switch = table.venue[1:] == table.venue[:-1], table.user[1:] != table.user[:-1]
-    switch &= _unexplained(related)
-    chance = float(((np.bincount(table.venue) / len(table)) ** 2).sum())
-    if switch.sum() >= 20 and float(same[switch].mean()) - chance > ABOVE_CHANCE:
-        return True
-    in_file, in_time = stable_order(table.user), related.order
-    stays = [(np.diff(table.venue[o]) == 0)[np.diff(table.user[o]) == 0] for o in (in_file, in_time)]
-    return bool(len(stays[0]) and stays[0].mean() - stays[1].mean() > ABOVE_CHANCE)
-
-
 def _ranks(column: pl.Series) -> Floats:
     """Return the ranks of numbers, or of texts, in the order in which a file could be sorted."""
     value = numbers(column)
@@ -68,7 +60,7 @@ def _ranks(column: pl.Series) -> Floats:
     return np.unique(value, return_inverse=True)[1].astype(np.float64)
 
 
-def _alike(related: RelatedVenues, key: Floats) -> bool:
+def _alike(related: RelatedVenues, key: Floats | Ints) -> bool:
     """Return whether neighbours in the file, of different users, agree in a key more often than neighbours in time."""
     shares: list[float] = []
     for order in (np.arange(len(key)), related.by_time):

@@ -1,13 +1,17 @@
 """What the tests of columns share: the clean venues that a row could reveal, what a test found, and its thresholds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from shlex import quote
 
 import numpy as np
 
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, by_user_and_time
 from ghostpoi.data.geo import haversine_km
+from ghostpoi.errors import InputError
+from ghostpoi.options import option
 
 TELLS = 0.01  # smallest share of rows, beyond chance, that counts
 ERRORS = 4.0  # standard errors that a share must exceed, so that chance alone almost never refuses a column
@@ -37,6 +41,17 @@ def beyond_chance(hit: Bools, chance: Bools) -> float:
 def strongest(findings: list[Finding]) -> Finding | None:
     """Return the finding with the largest share, the first among equals."""
     return max((f for f in findings if f.share > 0), key=lambda f: f.share, default=None)
+
+
+def refused(path: Path | str, found: Mapping[str, object], one: str, several: str) -> InputError:
+    """Return an error that names columns, what they reveal, and the remedies, in one sentence.
+
+    `one` follows a single column; `several` says what many columns do.
+    """
+    listed, alone = ", ".join(f"{name!r} {what}" for name, what in found.items()), len(found) == 1
+    what, them = (f"the column {listed}{one}", "it") if alone else (f"{len(found)} columns {several}: {listed}", "them")
+    drops, keeps = (option(flag, *found, shown=quote) for flag in ("drop", "keep"))
+    return InputError(f"{path}: {what}; leave {them} out with {drops}, or keep {them} at your own risk with {keeps}")
 
 
 def _places(order: Longs, follows: Bools) -> Longs:
@@ -109,17 +124,15 @@ class RelatedVenues:
     def travel(self) -> dict[str, Floats]:
         """Distances and speeds of the steps of each user, (N,) each, NaN where there is no step."""
         v, own = self.table.venues, self.table.venue
-        time = np.append(self.table.time.astype(float), np.nan)
-        km = {
-            name: haversine_km(v.lat[own], v.lon[own], v.lat[other], v.lon[other])
-            for name, other in self.venue.items()
-            if name != "own"
-        }
-        hours = {"previous": self.table.time - time[self.previous_row], "next": time[self.next_row] - self.table.time}
-        speed = {name: km[name] / np.where(gap > 0, gap / 3600, np.nan) for name, gap in hours.items()}
-        return {f"the distance to {RELATIONS[name]}": value for name, value in km.items()} | {
-            f"the speed of the step to {RELATIONS[name]}": value for name, value in speed.items()
-        }
+        found = {}
+        for name, other in self.venue.items():
+            if name != "own":
+                km = haversine_km(v.lat[own], v.lon[own], v.lat[other], v.lon[other])
+                found[f"the distance to {RELATIONS[name]}"] = km
+        for name, pause in self.pauses.items():
+            km = found[f"the distance to {RELATIONS[name]}"]
+            found[f"the speed of the step to {RELATIONS[name]}"] = km / np.where(pause > 0, pause / 3600, np.nan)
+        return found
 
     @cached_property
     def habits(self) -> dict[str, Floats]:
@@ -199,12 +212,11 @@ class RelatedVenues:
     @cached_property
     def visit_number(self) -> Longs:
         """The number of the user's visit to the venue, from 1, (N,)."""
-        pair = (self.table.user.astype(np.int64) << 32 | self.table.venue)[self.order]
-        by_pair = np.argsort(pair, kind="stable")
-        first = np.flatnonzero(np.diff(pair[by_pair], prepend=-1))
-        out = np.empty(len(pair), np.int64)
-        out[self.order[by_pair]] = np.arange(len(pair)) - np.repeat(first, np.diff(np.append(first, len(pair)))) + 1
-        return out
+        pair = self.table.user.astype(np.int64) << 32 | self.table.venue
+        order = self.order[np.argsort(pair[self.order], kind="stable")]
+        again = np.zeros(len(order), bool)
+        again[order[1:]] = np.diff(pair[order]) == 0
+        return _places(order, again) + 1
 
     def of_rows(self, rows: Longs | Bools) -> dict[str, Ints]:
         """The related venues of some rows."""

@@ -15,12 +15,14 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import permutations, product
+from typing import Any
 from urllib.parse import unquote_plus
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ghostpoi.columns.related import RELATIONS, Finding, RelatedVenues, beyond_chance, strongest
 from ghostpoi.data.checkins import Bools, Floats, Longs
@@ -36,17 +38,15 @@ NAMESPACES = (uuid.NAMESPACE_DNS, uuid.NAMESPACE_URL, uuid.NAMESPACE_OID, uuid.N
 DIGEST = re.compile(r"[0-9a-fA-F]{8,128}|[A-Za-z0-9+/_-]{11,88}|\d{8,}")
 
 
-def hashed_share(values: pl.Series, rows: Longs, related: RelatedVenues, raw_time: pl.Series) -> float:
-    """Return the share of some rows whose value is a hash of an obvious combination of the row's fields."""
+def _hashed(values: pl.Series, sample: "Sample") -> Finding:
+    """Look for hashes of an obvious combination of the row's fields."""
     if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Boolean) or values.dtype.is_float():
-        return 0.0
+        return Finding(0.0, HASH)
     given = [value.hex() if isinstance(value, bytes) else str(value or "") for value in values.to_list()]
     plain = [re.sub(r"[^A-Za-z0-9+/_]", "", text) for text in given]
     chosen = [i for i, text in enumerate(plain) if DIGEST.fullmatch(text)][:ROWS]
-    if len(chosen) < LEAST:
-        return 0.0
-    found = [_is_hash(plain[i], _texts(int(rows[i]), related, raw_time)) for i in chosen]
-    return sum(found) / len(found) if sum(found) >= LEAST else 0.0
+    found = sum(_is_hash(plain[i], _texts(int(sample.rows[i]), sample.related, sample.raw_time)) for i in chosen)
+    return Finding(found / len(chosen) if found >= LEAST else 0.0, HASH)
 
 
 def _texts(row: int, related: RelatedVenues, raw_time: pl.Series) -> Iterator[str]:
@@ -109,7 +109,7 @@ def readings(given: object) -> str:
     found, todo = [], [value]
     for _ in range(DEPTH):
         todo = [inner for one in todo for inner in (_bytes(one) if isinstance(one, bytes) else _text(one))]
-        found += [one for one in todo if isinstance(one, str)]
+        found += [one for one in todo if isinstance(one, str) and one]
     plain = [value] if isinstance(value, str) else []
     return JOIN.join(dict.fromkeys(plain + found))
 
@@ -125,11 +125,10 @@ def _text(value: str) -> list[str | bytes]:
         if match := HEX.fullmatch(part):
             out.append(bytes.fromhex(match[1]))
         if BASE64.fullmatch(part):
-            try:
-                out.append(base64.b64decode(part.rstrip("=") + "=" * (-len(part.rstrip("=")) % 4), altchars=b"-_"))
-                out.append(base64.b64decode(part.rstrip("=") + "=" * (-len(part.rstrip("=")) % 4)))
-            except (binascii.Error, ValueError):
-                pass
+            padded = part.rstrip("=") + "=" * (-len(part.rstrip("=")) % 4)
+            with contextlib.suppress(binascii.Error, ValueError):
+                for signs in (b"-_", None):
+                    out.append(base64.b64decode(padded, altchars=signs))
         if GEOHASH.fullmatch(part) and any(c.isdigit() for c in part):
             out.append(_geohash(part))
     return out
@@ -137,31 +136,23 @@ def _text(value: str) -> list[str | bytes]:
 
 def _bytes(value: bytes) -> list[str | bytes]:
     """Read bytes as a point, as compressed data, or as text."""
-    out: list[str | bytes] = []
-    if (point := _point(value)) is not None:
-        out.append(point)
+    out: list[str | bytes] = [_point(value)]
     if len(value) == 16:
         out += [_numbers(*struct.unpack(form, value)) for form in ("<dd", ">dd")]
     with contextlib.suppress(zlib.error):
         out.append(zlib.decompressobj(wbits=47).decompress(value, 10_000))
-    try:
-        if (text := value.decode()).isprintable():
-            out.append(text)
-    except UnicodeDecodeError:
-        pass
+    with contextlib.suppress(UnicodeDecodeError):
+        out += [text] if (text := value.decode()).isprintable() else []
     return out
 
 
-def _point(value: bytes) -> str | None:
-    """Read a point in WKB or PostGIS's EWKB, as "x y"."""
-    if len(value) < 21 or value[0] > 1:
-        return None
-    order = "<" if value[0] else ">"
-    (kind,) = struct.unpack_from(order + "I", value, 1)
+def _point(value: bytes) -> str:
+    """Read a point in WKB or PostGIS's EWKB, as "x y"; "" for other bytes."""
+    order = "<" if value[:1] == b"\x01" else ">"
+    kind = struct.unpack_from(order + "I", value, 1)[0] if len(value) >= 21 and value[0] <= 1 else 0
     at = 9 if kind & HAS_SRID else 5
-    if kind & 0xFF != POINT or len(value) < at + 16:
-        return None
-    return _numbers(*struct.unpack_from(order + "dd", value, at))
+    is_point = kind & 0xFF == POINT and len(value) >= at + 16
+    return _numbers(*struct.unpack_from(order + "dd", value, at)) if is_point else ""
 
 
 def _numbers(x: float, y: float) -> str:
@@ -189,7 +180,7 @@ SHORT_NAME = 4  # shorter names are not searched
 CLOSE = (2e-4, 2e-3, 1e-2)  # degrees: tolerances for a noisy coordinate
 NUMBER = re.compile(r"-?\d+\.\d+")
 TOKEN = re.compile(r"[^\s,;:|/\"'(){}\[\]=&?\x1f]+")
-UNITS = {"km": 1.0, "m": 1e-3, "miles": 1.609344}
+UNITS = (1.0, 1e-3, 1.609344)  # km, metres, miles
 HASH = "is a hash of the venue"
 COUNTED = 0.3  # share of the rows of a venue, beyond chance, that a counter must explain
 COUNTS = "counts the check-ins of each venue"
@@ -257,7 +248,7 @@ def trace(column: pl.Series, sample: Sample) -> Finding | None:
         or strongest([_any_id(texts, sample)])
         or strongest([*_positions(texts, sample), *_travel(number, sample)])
         or strongest([_visits(number, sample), _counted(column, sample.related)])
-        or strongest([Finding(hashed_share(values, sample.rows, sample.related, sample.raw_time), HASH)])
+        or strongest([_hashed(values, sample)])
     )
 
 
@@ -288,16 +279,20 @@ def numbers(column: pl.Series) -> Floats:
     return np.where(np.isfinite(found), found, np.nan)
 
 
+def _compared(matches: Callable[[Any], Bools], true: NDArray[Any], sample: Sample, reason: str) -> Finding:
+    """Return how many more rows match what is true of them than what is true of another row."""
+    return Finding(beyond_chance(matches(true), matches(true[sample.other])), reason)
+
+
 def _mentions(texts: list[str], sample: Sample, names: list[str], verb: str, least: int) -> Iterable[Finding]:
     """Look for the name of each related venue in the texts."""
+
+    def named(wanted: NDArray[np.object_]) -> Bools:
+        return np.array([bool(name) and name in text for text, name in zip(texts, wanted, strict=True)], bool)
+
     for relation, venue in sample.related.of_rows(sample.rows).items():
         wanted = [names[v] if v and len(names[v]) >= least else "" for v in venue.tolist()]
-        hit, chance = (_contains(texts, each) for each in (wanted, [wanted[i] for i in sample.other]))
-        yield Finding(beyond_chance(hit, chance), f"{verb} {RELATIONS[relation]}")
-
-
-def _contains(texts: list[str], wanted: list[str]) -> Bools:
-    return np.array([bool(name) and name in text for text, name in zip(texts, wanted, strict=True)], bool)
+        yield _compared(named, np.array(wanted, object), sample, f"{verb} {RELATIONS[relation]}")
 
 
 def _any_id(texts: list[str], sample: Sample) -> Finding:
@@ -326,24 +321,22 @@ def _positions(texts: list[str], sample: Sample) -> Iterable[Finding]:
     v = sample.related.table.venues
     for relation, venue in sample.related.of_rows(sample.rows).items():
         for degrees, tolerance in product((v.lat[venue], v.lon[venue]), CLOSE):
-            hit, chance = (_close(value, d, tolerance) for d in (degrees, degrees[sample.other]))
-            yield Finding(beyond_chance(hit, chance), f"holds a coordinate of {RELATIONS[relation]}")
 
+            def close(true: Floats, within: float = tolerance) -> Bools:
+                return np.asarray((np.abs(value - true[:, None]) < within).any(axis=1))
 
-def _close(value: Floats, degrees: Floats, tolerance: float) -> Bools:
-    return np.asarray((np.abs(value - degrees[:, None]) < tolerance).any(axis=1))
+            yield _compared(close, degrees, sample, f"holds a coordinate of {RELATIONS[relation]}")
 
 
 def _travel(value: Floats, sample: Sample) -> Iterable[Finding]:
     """Look for distances and speeds of the user's steps."""
     for what, measure in sample.related.travel.items():
-        km = measure[sample.rows]
-        for unit in UNITS.values():
-            hit, chance = (_same(value * unit, true, unit) for true in (km, km[sample.other]))
-            yield Finding(beyond_chance(hit, chance), f"holds {what}")
+        for unit in UNITS:
+            same = partial(_same, value * unit, unit)
+            yield _compared(same, measure[sample.rows], sample, f"holds {what}")
 
 
-def _same(value: Floats, true: Floats, unit: float) -> Bools:
+def _same(value: Floats, unit: float, true: Floats) -> Bools:
     """Return whether two distances agree up to rounding. Short steps are left out: they agree too often by chance."""
     near = np.abs(value - true) < np.maximum(ROUNDING * np.abs(true), 1e-3 * unit)
     return near & (np.abs(true) > 0.05)
@@ -376,6 +369,5 @@ def _counted(column: pl.Series, related: RelatedVenues) -> Finding:
 
 def _visits(value: Floats, sample: Sample) -> Finding:
     """Look for the number of the user's visit to the venue. First visits are left out: they are too many."""
-    visit = sample.related.visit_number[sample.rows]
-    hit, chance = ((value == number) & (number > 1) for number in (visit, visit[sample.other]))
-    return Finding(beyond_chance(hit, chance), "holds the number of the user's visit to the venue")
+    visit, reason = sample.related.visit_number[sample.rows], "holds the number of the user's visit to the venue"
+    return _compared(lambda number: (value == number) & (number > 1), visit, sample, reason)

@@ -1,4 +1,7 @@
-"""Test what a kept column reveals about the user behind a pseudonym.
+"""Test what a kept column reveals about users: of people, by what its values are, and of those behind pseudonyms.
+
+Columns with emails, phone numbers, names, handles, ids of devices, cards and plates, or IPs name people. A rule looks
+at values, some only in columns whose names say what they hold. Like every such list, it misses what it does not know.
 
 Rows of one user under two pseudonyms should look like rows of two users. For each pseudonym, the next pseudonym of the
 same user is compared with a pseudonym of another user that begins about the same time, so that both have equal values
@@ -10,31 +13,154 @@ venues. A value is taken apart into bits, numbers or words, and two users are si
 the same values, shuffled among the users.
 """
 
+import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
 
 import numpy as np
 import polars as pl
 from scipy.sparse import csr_matrix
 
-from ghostpoi.columns.dependence import codes, value_codes
-from ghostpoi.columns.predictor import FEWEST
-from ghostpoi.columns.related import ERRORS, TELLS, Finding, RelatedVenues, beyond_chance, strongest
+from ghostpoi.columns.dependence import FEWEST, TOKEN, TOKENS, codes, value_codes
+from ghostpoi.columns.related import ERRORS, TELLS, Finding, RelatedVenues, beyond_chance, refused, strongest
 from ghostpoi.columns.traces import numbers, readings, text_of
 from ghostpoi.data.checkins import Bools, Floats, Longs
+from ghostpoi.errors import InputError
+from ghostpoi.formats import Columns
+from ghostpoi.options import option
+
+SAMPLE = 2000  # distinct values
+RECOGNISED = 3  # values that a rule must recognise
+NAMES = """
+    aaron abdul adam ahmed alan albert alex alexander alexandra ali alice amanda amy ana andrea andrew angela anita
+    anna anne antonio barbara ben benjamin brian camille carl carla carlos carol caroline catherine charles charlotte
+    chen chloe chris christian christine claire claudia daniel david deborah denise diana diego dmitri dorothy edward
+    elena elizabeth emily emma eric erik eva evelyn fatima felix fernando francesco frank gabriel george giulia grace
+    hannah hans harry hassan heather helen henry hiroshi ibrahim ingrid irene isabel ivan jack jacob james jane
+    jason jean jennifer jessica jesus joan john jonas jose joseph juan julia julie karen karl kate kevin kim klaus
+    laura lauren lea leo leon lina linda lisa louis louise lucas lucia luis lukas maria mariam marie mark marta martin
+    mary matthew max maximilian mia michael miguel mohamed mohammed monica natalia nathan nicole noah nina olga oliver
+    olivia omar oscar otto pablo patricia patrick paul pedro peter petra philip pierre priya rachel raj rebecca
+    richard robert rosa ruth ryan samuel sandra sara sarah sergei simon sofia sophia sophie stefan stephen steven susan
+    tanaka teresa thomas tim tom ursula valentina vera victor vladimir walter wei wilhelm william yuki yusuf zoe
+    """
+GIVEN_NAMES = frozenset(NAMES.split())
+
+
+def _is_card(text: str) -> bool:
+    """Return whether the last digit checks the others (Luhn), as in the numbers of cards and of phones (IMEI)."""
+    digits = [int(c) for c in reversed(re.sub(r"\D", "", text))]
+    doubled = (sum(divmod(2 * d, 10)) for d in digits[1::2])
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
+
+
+def _is_account(text: str) -> bool:
+    """Return whether an IBAN has the right check digits."""
+    plain = text.replace(" ", "").upper()
+    return int("".join(str(int(c, 36)) for c in plain[4:] + plain[:4])) % 97 == 1
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(text))
+    except ValueError:
+        return False
+
+
+def _is_phone(text: str) -> bool:
+    return 7 <= sum(map(str.isdigit, text)) <= 15
+
+
+def _has_given_name(text: str) -> bool:
+    return not GIVEN_NAMES.isdisjoint(re.findall(r"[a-z]{2,}", text.lower()))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What the values of a column may be. `named` is what its name says, in small letters and digits."""
+
+    what: str
+    value: str
+    named: str = ""
+    check: Callable[[str], bool] = bool
+    share: float = 0.5  # of distinct values
+    anywhere: bool = False  # in a longer text
+
+    def recognises(self, name: str, values: Sequence[str]) -> bool:
+        """Return whether a column with this name and these distinct values is of the kind."""
+        if self.named and not re.search(self.named, re.sub(r"[^a-z0-9]", "", name.lower())):
+            return False
+        pattern = re.compile(self.value, re.IGNORECASE)
+        match = pattern.search if self.anywhere else pattern.fullmatch
+        hits = sum(1 for text in values if (found := match(text)) and self.check(found[0]))
+        return hits >= RECOGNISED and hits >= self.share * len(values)
+
+
+PERSON = r"(first|given|fore|last|family|sur|full|middle|person|customer|contact|passenger|rider|driver|patient)name"
+DEVICE = r"device|idfa|gaid|aaid|advertisingid|adid$|imei|imsi|iccid|udid|androidid|serialn|cookie|fingerprint"
+CONTACTS = (
+    Rule("email addresses", r"[\w.+%-]+@[\w-]+(\.[\w-]+)+", share=0.02, anywhere=True),
+    Rule("phone numbers", r"(?<![\w.+-])\+[1-9][\d ().-]{6,17}\d(?![\w.])", check=_is_phone, share=0.05, anywhere=True),
+    Rule("phone numbers", r"(1[ .-])?\(?\d{3}\)?[ .-]{1,2}\d{3}[ .-]\d{4}"),
+    Rule("phone numbers", r"[\d +().\/-]+", r"phone|mobile|msisdn|^tel|cell(number|no|$)|^fax", _is_phone),
+)
+RULES = (
+    *CONTACTS,
+    Rule("handles", r"@\w{2,30}"),
+    Rule("handles", r"[\w.@-]{3,30}", r"handle$|user_?name|screenname|nickname|twitter|instagram|telegram|^login"),
+    Rule("IP addresses", r"[\d.]{7,15}|[0-9a-f:.]*:[0-9a-f:.]*", check=_is_ip),
+    Rule("device addresses", r"([0-9a-f]{2}[:-]){5}[0-9a-f]{2}"),
+    Rule("ids of devices", r"(?=.*\d)[\w:-]{8,64}", DEVICE),
+    Rule("numbers of cards or phones", r"\d{13,19}|(\d{4}[ -]){3}\d{1,7}", check=_is_card, share=0.8),
+    Rule("bank accounts", r"[a-z]{2}\d\d ?([a-z0-9]{4} ?){2,7}[a-z0-9]{0,4}", check=_is_account),
+    Rule("social security numbers", r"\d{3}-\d\d-\d{4}"),
+    Rule("number plates", r"(?=.*\d)[a-z0-9 -]{4,11}", r"plate|vehiclereg|registrationn|kennzeichen|matricula"),
+    Rule("names of people", r"[^\W\d_][^\d_]{1,59}", PERSON),
+    Rule("names of people", r"[^\W\d_][^\d_]{1,59}", check=_has_given_name, share=0.3),
+)
+
+
+def identifier(column: pl.Series, rules: Sequence[Rule] = RULES) -> str | None:
+    """Return what a column holds that identifies people, or None."""
+    if column.dtype.is_nested() or column.dtype.is_temporal() or column.dtype in (pl.Binary, pl.Object, pl.Boolean):
+        return None
+    distinct = column.drop_nulls().unique(maintain_order=True).head(SAMPLE).to_list()
+    texts = [str(one).removesuffix(".0") if isinstance(one, float) else text_of(one) for one in distinct]
+    values = [text.strip() for text in texts if text.strip()]
+    return next((rule.what for rule in rules if rule.recognises(column.name, values)), None)
+
+
+def check_identifiers(rows: Columns, names: Sequence[str], path: Path | str, keep: Sequence[str]) -> Iterator[str]:
+    """Yield warnings about kept columns that identify people; refuse those that are not kept on request."""
+    found = {name: what for name in names if (what := identifier(rows.get_column(name).alias(name)))}
+    if wrong := {name: f"holds {what}" for name, what in found.items() if name not in keep}:
+        raise refused(path, wrong, ", which identify people", "identify people")
+    yield from (f"the column {name!r}, which {option('keep')} names, holds {what}" for name, what in found.items())
+
+
+def check_user_ids(rows: Columns, mapping: Mapping[str, str], path: Path | str, keep: Sequence[str]) -> None:
+    """Refuse to release email addresses and phone numbers as user ids."""
+    name = mapping["user"]
+    if name not in keep and (what := identifier(rows.get_column(name).alias(name), CONTACTS)):
+        raise InputError(
+            f"{path}: the user ids in the column {name!r} are {what}, which identify people; replace them by random "
+            f"ids with {option('pseudonyms', 'file')}, or keep them at your own risk with "
+            f"{option('keep', name, shown=quote)}"
+        )
+
 
 AGREE = 0.02  # largest allowed excess of pairs of a user that agree
 CLOSER = 0.05  # largest allowed excess of pairs of a user that are closer than the control
-TOKEN = r"[0-9A-Za-z]+"
-TOKENS = (0, 1, 2, -1)  # places of a text that may hold an id
 LONG_ID = 4  # an id of at least so many characters is searched anywhere in a text
 STEPS = 8  # largest distance of a pseudonym from its control, in the order of time
 DRAWS = 8  # rows of each pseudonym
 FEWEST_OF_VALUE = 5  # pairs with a value; fewer prove nothing about it
 CLEARLY = 0.5  # excess of pairs of a user that agree above which a value counts as identifying
 OWN = 0.5  # values per user above which a column is another id of the user
-SAMPLE = 4000  # rows in which ids are searched
+ROWS = 4000  # in which ids are searched
 LINKS = "links the pseudonyms of a user"
 GAPS = {"previous": "the time since the user's previous pseudonym", "next": "the time until the user's next pseudonym"}
 
@@ -56,7 +182,7 @@ class UserTests:
 
     def __init__(self, related: RelatedVenues, pseudonym: Longs) -> None:
         self.related, self.pseudonym = related, pseudonym
-        self.pairs = _pairs(related, pseudonym)
+        self.random, self.adjacent = _pairs(related, pseudonym)
 
     def finding(self, kind: str, column: pl.Series, offsets: Longs | None) -> Finding | None:
         """Return what a column of this kind reveals about users, or None. `offsets` are those of a column of times."""
@@ -79,16 +205,14 @@ class UserTests:
 
     def agreement(self, numberings: Iterable[Longs]) -> Finding | None:
         """Return how much more often values agree within a user, for the numbering (N,) where it is clearest."""
-        one, same, other = self.pairs.random
-        gains = (
-            _gain((code[one] == code[same]).astype(float) - (code[one] == code[other]), AGREE) for code in numberings
-        )
-        return strongest([Finding(gain, LINKS, "more pairs agree") for gain in gains])
+        one, same, other = self.random
+        agrees = ((code[one] == code[same]).astype(float) - (code[one] == code[other]) for code in numberings)
+        return strongest([Finding(_gain(each, AGREE), LINKS, "more pairs agree") for each in agrees])
 
     def rare_values(self, column: pl.Series) -> Finding | None:
         """Return the share of rows with a value that few users have and that links their pseudonyms, or None."""
         code = value_codes(column)
-        one, same, other = code[self.pairs.random][:, :, 0]
+        one, same, other = code[self.random][:, :, 0]
         counts = np.maximum(np.bincount(one, minlength=int(code.max()) + 1), 1)
         within, chance = (np.bincount(one[one == two], minlength=len(counts)) / counts for two in (same, other))
         links = (counts >= FEWEST_OF_VALUE) & (within - chance > CLEARLY)
@@ -103,9 +227,9 @@ class UserTests:
     def _closeness(self, column: pl.Series) -> Finding | None:
         """Compare differences of numbers: the values of a counter never agree, but are close."""
         value = numbers(column)
-        one, same, other = (value[rows] for rows in self.pairs.random)
+        one, same, other = (value[rows] for rows in self.random)
         close = _gain(np.sign(np.abs(one - other) - np.abs(one - same)), CLOSER)
-        last, first, control = (value[rows] for rows in self.pairs.adjacent)
+        last, first, control = (value[rows] for rows in self.adjacent)
         steps, counts = np.unique((first - last)[np.isfinite(first - last)], return_counts=True)
         usual = steps[counts.argmax()] if len(steps) else np.nan
         counted = _gain((first - last == usual).astype(float) - (control - last == usual), AGREE)
@@ -127,7 +251,7 @@ class UserTests:
     def _names_user(self, column: pl.Series) -> Finding | None:
         """Look for the user id in texts."""
         table = self.related.table
-        rows = np.random.default_rng(0).permutation(len(table))[:SAMPLE]
+        rows = np.random.default_rng(0).permutation(len(table))[:ROWS]
         texts = [readings(value) for value in column.gather(rows).to_list()]
         tokens = [set(re.findall(TOKEN, text)) for text in texts]
 
@@ -139,15 +263,11 @@ class UserTests:
         return Finding(share, "contains the user id") if share else None
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Rows under a pseudonym, the same user's next pseudonym, and another user's of that time, (3, n) or more."""
+def _pairs(related: RelatedVenues, pseudonym: Longs) -> tuple[Longs, Longs]:
+    """Return rows under a pseudonym, the same user's next pseudonym, and another user's of that time.
 
-    random: Longs  # (3, n, DRAWS) any rows
-    adjacent: Longs  # (3, n) the last row of the first pseudonym, the first rows of the others
-
-
-def _pairs(related: RelatedVenues, pseudonym: Longs) -> Pairs:
+    (3, n, DRAWS) are any rows; (3, n) are the last row of the first pseudonym and the first rows of the others.
+    """
     table, draw = related.table, np.random.default_rng(0)
     by_time = related.order[np.argsort(pseudonym[related.order], kind="stable")]
     size = np.bincount(pseudonym)
@@ -169,7 +289,7 @@ def _pairs(related: RelatedVenues, pseudonym: Longs) -> Pairs:
     which = np.stack([one, same, other])[:, other >= 0]  # (3, n)
     place = draw.random((*which.shape, DRAWS)) * size[which][..., None]
     adjacent = np.stack([last[which[0]], first[which[1]], first[which[2]]])
-    return Pairs(by_time[begin[which][..., None] + place.astype(np.int64)], adjacent)
+    return by_time[begin[which][..., None] + place.astype(np.int64)], adjacent
 
 
 def _gain(difference: Floats, least: float) -> float:
@@ -217,14 +337,10 @@ def _parts(texts: list[str]) -> Floats | None:
     """Take texts apart into bits, numbers or words, (users, parts); None if they have too few."""
     if all(BITS.fullmatch(text) for text in texts) and len({len(text) for text in texts}) == 1:
         return np.array([[int(bit) for bit in text] for text in texts], float)
-    digits = [HEX.fullmatch(text) for text in texts]
-    if all(digits) and len({len(text) for text in texts}) == 1:
-        data = [
-            np.frombuffer(bytes.fromhex(found[1].zfill(len(found[1]) + len(found[1]) % 2)), np.uint8)
-            for found in digits
-            if found
-        ]
-        return np.unpackbits(np.stack(data), axis=1).astype(float)
+    digits = [found[1] for text in texts if (found := HEX.fullmatch(text))]
+    if len(digits) == len(texts) and len({len(text) for text in texts}) == 1:
+        data = [bytes.fromhex(text.zfill(len(text) + len(text) % 2)) for text in digits]
+        return np.unpackbits(np.array([list(one) for one in data], np.uint8), axis=1).astype(float)
     each = [NUMBERS.findall(text) for text in texts]
     if len({len(one) for one in each}) == 1 and len(each[0]) >= PARTS:
         return np.array(each, float)

@@ -7,17 +7,15 @@ again: a column may follow from the venue in a single town.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from shlex import quote
 
 import numpy as np
 
 from ghostpoi.columns import VenueColumns
 from ghostpoi.columns.classify import Tests, check_forms, check_order, constant_within
 from ghostpoi.columns.dependence import agreement, of_rows, value_codes
+from ghostpoi.columns.related import refused
 from ghostpoi.data.checkins import Ints, Longs
-from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
-from ghostpoi.options import option
 from ghostpoi.regions.divide import read_joint, read_region
 from ghostpoi.regions.job import Job, Region, TestedColumns, by_hash, joint, sample
 from ghostpoi.regions.scale import Stages, done_all
@@ -131,10 +129,7 @@ def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:
     category = job.request.settings.keeps_category
     tests = Tests(file.table, file.rows, file.mapping, most_rows=FEW_ROWS, category=category)
     for name, what in _others(job, tests, columns):
-        raise InputError(
-            f"{file.path}: the column {name!r} {what}; leave it out with {option('drop', name, shown=quote)}, or keep "
-            f"it at your own risk with {option('keep', name, shown=quote)}"
-        )
+        raise refused(file.path, {name: what}, "", "")
     if len(file.table) >= ORDERED:
         check_order(tests, file.path)
     if len(file.table) >= FEW_ROWS:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ghostpoi.columns import order_finding, telling
+from ghostpoi.columns import Tests
 from ghostpoi.data.candidates import CHUNK, steps_kmh
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.displacement import MoveCounts, moves
@@ -327,10 +327,10 @@ def _genuine_fields(
 
 def _kept(clean: CheckinFile, not_kept: list[str], pseudonym: Longs | None, category: KeepsCategory) -> list[Check]:
     """Test what the columns and the order of rows, both as in the file, reveal about clean venues."""
-    found = telling(clean.table, clean.rows, clean.mapping, not_kept, pseudonym, category)
+    tests = Tests(clean.table, clean.rows, clean.mapping, pseudonym, category=category)
+    found, order = tests.telling(not_kept), tests.order_finding()
     listed = "; ".join(f"{name!r} {finding}" for name, finding in found.items())
     secret = "clean venues" if pseudonym is None else "clean venues or users"
-    order = order_finding(clean.table, clean.rows, clean.mapping)
     return [
         Check("kept columns", not found, listed or f"no test finds {secret} in them"),
         Check("row order", order is None, f"rows {order}" if order else "it does not depend on the venues"),

@@ -10,8 +10,8 @@ from shlex import quote
 import numpy as np
 
 from ghostpoi.columns.classify import constant_within
-from ghostpoi.columns.clocks import shows_time
 from ghostpoi.columns.dependence import value_codes
+from ghostpoi.columns.harmless import shows_time
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.data.pseudonyms import DAY_S, MONDAY_S, WEEK_S, of_rows, own_clock
 from ghostpoi.draw.noise import ByContent

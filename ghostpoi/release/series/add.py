@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from ghostpoi.columns import VenueColumns, telling
+from ghostpoi.columns import Tests, VenueColumns
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.draw import table as rows_outside_sessions
 from ghostpoi.draw.catalogue import Catalogue, KeptCrowds, check_method, with_crowds
@@ -300,7 +300,8 @@ def series_columns(
     kept = [name for name in here["names"] if name not in changed and name not in file.mapping.values()]
     if newly := [name for name in kept if name in columns.change]:
         category = request.settings.keeps_category
-        found = telling(file.table, file.rows, file.mapping, [*changed, *columns.drop], pseudonym, category)
+        tests = Tests(file.table, file.rows, file.mapping, pseudonym, category=category)
+        found = tests.telling([*changed, *columns.drop])
         if wrong := [name for name in newly if name in found and name not in request.keep]:
             raise InputError(
                 f"{request.file}: the column {wrong[0]!r}, which earlier releases kept, {found[wrong[0]]}; leave it "

@@ -95,4 +95,4 @@ def test_a_gap_is_found_unless_too_many_rows_differ(
     for start in (1, n - wrong):  # the rows that differ come first, or last
         changed = value.copy()
         changed[start : start + wrong] += 1e6
-        assert harmless._gap(changed, table, RelatedVenues(table)) == told
+        assert harmless._gap(changed, RelatedVenues(table)) == told

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from ghostpoi.columns.identifiers import CONTACTS, identifier
+from ghostpoi.columns.users import CONTACTS, identifier
 
 LIKE_PEOPLE = {
     "email addresses": [
