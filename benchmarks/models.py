@@ -19,10 +19,9 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.model_rounds import Substituter
 from ghostpoi.draw.model_walk import Walker
 from ghostpoi.draw.noise import ByPosition
-from ghostpoi.draw.publication import Publication, publication
+from ghostpoi.draw.publication import Publication, Task, publication
 from ghostpoi.draw.scoring import Options, Position
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.models import fit, trajectory_lm
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer

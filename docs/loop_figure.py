@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from ghostpoi.audits.cache import Cache
 from ghostpoi.data.checkins import Floats, Ints
 from ghostpoi.draw.methods.ghost import Ghost
+from ghostpoi.draw.publication import Task
 from ghostpoi.draw.scoring import Position
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.randomness import Seed
 from ghostpoi.study import prepare_city
 from ghostpoi.study.day_map import CITY, typical_day

@@ -20,9 +20,8 @@ import torch
 from ghostpoi.attack.victims.base import STAGE, victim_settings
 from ghostpoi.data.prepared import Prepared, load
 from ghostpoi.draw.methods.unlearnable import TsUeCalibrated
-from ghostpoi.draw.publication import publication
+from ghostpoi.draw.publication import Task, publication
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.models import devices, fit
 from ghostpoi.models.training_windows import next_poi
 from ghostpoi.models.transformer import CausalTransformer

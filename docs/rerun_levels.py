@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from ghostpoi.audits.cache import Cache, Record
 from ghostpoi.data.prepared import Prepared, load
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.draw.publication import Task
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.models import devices, fit
 from ghostpoi.models.training_windows import Windows, from_start
 from ghostpoi.models.trajectory_lm import cache_key, of_targets, weights_key

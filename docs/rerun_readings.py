@@ -20,8 +20,8 @@ from ghostpoi.audits.grid import Contest, Release
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.data.prepared import load
 from ghostpoi.draw import model_walk
+from ghostpoi.draw.publication import Task
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.models.devices import device as find_device
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import key_of

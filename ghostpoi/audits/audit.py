@@ -53,9 +53,8 @@ from ghostpoi.data.places import slot_of
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.draw.methods.crowd import CrowdDraw
-from ghostpoi.draw.publication import publication
+from ghostpoi.draw.publication import Task, publication
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.errors import InputError
 from ghostpoi.models.trajectory_lm import load_or_train, naturalness
 from ghostpoi.options import option

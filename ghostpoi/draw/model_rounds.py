@@ -16,8 +16,8 @@ from ghostpoi.data.checkins import Ints
 from ghostpoi.draw.methods import KEEP, Method
 from ghostpoi.draw.model_walk import Walker
 from ghostpoi.draw.noise import ByPosition, Noise
+from ghostpoi.draw.publication import WALK_UNITS, Checkpoint, Task
 from ghostpoi.draw.scoring import Position
-from ghostpoi.draw.task import WALK_UNITS, Checkpoint, Task
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit

@@ -8,7 +8,6 @@ heavy places end up close to the centres.
 All parts are processed together, but no part influences another one: a part is divided the same way when it is alone.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -185,39 +184,22 @@ def halves(members: Longs, point: Floats, size: int, reach: float) -> list[Longs
     Crowds that are too wide are cut at a wide gap. This is Mondrian, known from k-anonymity. A crowd is no wider than
     `reach`, until a venue that would be alone joins the crowd of its nearest neighbour.
     """
-    return _joined(list(_narrowed(members, point, size, reach)), members, point, reach)
-
-
-def _narrowed(members: Longs, point: Floats, size: int, reach: float) -> Iterator[Longs]:
-    """Split venues into crowds by position and, where positions are equal, by number."""
-    todo = _halved(members, point, size)
+    todo, crowds = [members], []
     while todo:
         part = todo.pop()
         spread = np.ptp(point[part], axis=0)
-        if not _wider(point[part], reach, spread):
-            yield part
-            continue
-        along = point[part, int(spread.argmax())]  # coordinates on the axis of widest spread
-        order = np.lexsort((part, along))
-        least = max(1, len(part) // 4)  # on either side, so that few venues end up alone
-        cut = least + int(np.diff(along[order])[least - 1 : len(part) - least].argmax())  # at the widest gap
+        along = point[part, int(spread.argmax())]
+        order = np.lexsort((part, along))  # venues at one position by number
+        cut = len(part) // 2
+        if len(part) < 2 * size:
+            # Most crowds lie in a narrow box.
+            if float(np.sqrt((spread**2).sum())) * (1 + 1e-9) <= reach or _width(point[part]) <= reach:
+                crowds.append(part)
+                continue
+            least = max(1, len(part) // 4)  # on either side, so that few venues end up alone
+            cut = least + int(np.diff(along[order])[least - 1 : len(part) - least].argmax())  # at the widest gap
         todo += [part[order[:cut]], part[order[cut:]]]
-
-
-def _halved(members: Longs, point: Floats, size: int) -> list[Longs]:
-    """Cut venues in two along the axis of their widest spread, and each part again while both halves keep `size`."""
-    at, bounds = point[members], np.array([0, len(members)])
-    place = np.empty((3, len(members)), np.int64)  # of each venue on each axis; at one coordinate, by number
-    for axis in range(3):
-        place[axis, np.lexsort((members, at[:, axis]))] = np.arange(len(members))
-    now = np.arange(len(members))  # the members in the order of their parts
-    while len(cut := np.flatnonzero(np.diff(bounds) >= 2 * size)):
-        begin, length = bounds[:-1], np.diff(bounds)
-        spread = np.maximum.reduceat(at[now], begin) - np.minimum.reduceat(at[now], begin)
-        part = np.repeat(np.arange(len(begin)), length)
-        now = now[np.argsort(part * len(members) + place[spread.argmax(axis=1)[part], now])]
-        bounds = np.sort(np.append(bounds, (begin + length // 2)[cut]))
-    return np.split(members[now], bounds[1:-1])
+    return _joined(crowds, members, point, reach)
 
 
 def _joined(crowds: list[Longs], members: Longs, point: Floats, reach: float) -> list[Longs]:
@@ -251,11 +233,6 @@ def _loneliest(point: Floats) -> float:
     apart = np.sqrt(((point[:, None] - point[None]) ** 2).sum(axis=2))
     np.fill_diagonal(apart, np.inf)
     return float(apart.min(axis=1).max())
-
-
-def _wider(point: Floats, reach: float, spread: Floats) -> bool:
-    """Return whether two of these points are farther apart than `reach`. Most crowds lie in a narrower box."""
-    return float(np.sqrt((spread**2).sum())) * (1 + 1e-9) > reach and _width(point) > reach
 
 
 def _width(point: Floats) -> float:

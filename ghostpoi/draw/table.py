@@ -12,8 +12,7 @@ from ghostpoi.data.places import of_table
 from ghostpoi.draw import walks
 from ghostpoi.draw.methods import AnyMethod, FreeDraw
 from ghostpoi.draw.noise import ByContent, ByPosition, Noise
-from ghostpoi.draw.publication import Publication
-from ghostpoi.draw.task import WALK_UNITS, Checkpoint, Task
+from ghostpoi.draw.publication import WALK_UNITS, Checkpoint, Publication, Task
 from ghostpoi.draw.walks import Substitution, Trails, walk
 from ghostpoi.draw.whole_table import WholeTable, venue_order
 from ghostpoi.errors import InputError

@@ -15,9 +15,8 @@ import numpy as np
 from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.displacement import MoveCounts, moves, published, without_category
-from ghostpoi.draw.publication import device_for
+from ghostpoi.draw.publication import Checkpoint, device_for
 from ghostpoi.draw.table import protect_table
-from ghostpoi.draw.task import Checkpoint
 from ghostpoi.errors import ConnectionLost, EngineFailed, InputError, RegionsFailed
 from ghostpoi.files import make_folder, make_private_folder
 from ghostpoi.formats import CheckinFile, Rows

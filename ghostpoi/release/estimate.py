@@ -18,9 +18,8 @@ from ghostpoi.data.checkins import Bools, Ints
 from ghostpoi.data.displacement import displacement
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw import table as rows_outside_sessions
-from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.publication import Publication, Task
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.draw.whole_table import WholeTable, check_category, genuine_rows, grouped, prepare
 from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.randomness import Seed

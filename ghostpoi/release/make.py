@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ghostpoi import formats
-from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.publication import Checkpoint, Publication
 from ghostpoi.draw.table import LM_UNITS, protect_table, units
-from ghostpoi.draw.task import Checkpoint
 from ghostpoi.draw.whole_table import fast_steps
 from ghostpoi.errors import ConnectionLost, InputError
 from ghostpoi.files import file_hashes, joint_hash, locked, replacing, save_arrays

@@ -30,9 +30,8 @@ from ghostpoi.data.places import Places, of_sessions, with_use
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.pseudonyms import of_sessions as pseudonyms_of
 from ghostpoi.draw.crowds import by_hours
-from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.publication import Publication, Task
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.models.trajectory_lm import load_or_train, naturalness, weights_key
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.progress import Say

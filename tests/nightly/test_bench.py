@@ -18,8 +18,7 @@ from benchmarks import files, models, slow_reference, trace
 from benchmarks.measured import Cost
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
-from ghostpoi.draw.publication import publication
-from ghostpoi.draw.task import Task
+from ghostpoi.draw.publication import Task, publication
 from ghostpoi.errors import InputError
 from ghostpoi.models.devices import device
 from ghostpoi.study import prepare_city

@@ -90,7 +90,7 @@ KILL: dict[str, dict[str, Any]] = {
         "count": 5,
         "after": True,
     },
-    "between rounds": {"call": ["ghostpoi.draw.task", "Checkpoint", "store"], "count": 2, "after": True},
+    "between rounds": {"call": ["ghostpoi.draw.publication", "Checkpoint", "store"], "count": 2, "after": True},
     "while storing the second": {"replace": "checkpoint.safetensors", "count": 2},
     "after the last round": {"call": ["ghostpoi.draw.table", "draw"], "count": 1, "after": False},
     "while writing pairs": {"replace": "pairs.npz", "count": 1},

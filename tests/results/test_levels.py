@@ -11,7 +11,7 @@ from builders import sessions_of
 from docs import rerun_levels as levels
 from docs.rerun_levels import SCORES, Course, Levels, Reading, with_end
 from ghostpoi.audits.cache import Cache
-from ghostpoi.draw.task import Task
+from ghostpoi.draw.publication import Task
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.models.trajectory_lm import load_or_train, log_likelihood, naturalness
 from ghostpoi.models.transformer import CausalTransformer

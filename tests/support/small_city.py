@@ -23,8 +23,7 @@ from ghostpoi.cli import main
 from ghostpoi.cli.app import FAULT
 from ghostpoi.data import synthetic as synth
 from ghostpoi.data.synthetic_files import city_frame, write_city
-from ghostpoi.draw.publication import Publication, publication
-from ghostpoi.draw.task import Task
+from ghostpoi.draw.publication import Publication, Task, publication
 from ghostpoi.draw.whole_table import WholeTable, prepare
 from ghostpoi.models.transformer import CausalTransformer
 from ghostpoi.settings import override

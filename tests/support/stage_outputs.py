@@ -42,9 +42,8 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.channel import uniform
 from ghostpoi.draw.crowds import by_hours
 from ghostpoi.draw.methods import METHODS, AnyMethod, Method
-from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.publication import Publication, Task
 from ghostpoi.draw.table import DRAW_VERSION, publish
-from ghostpoi.draw.task import Task
 from ghostpoi.models import trajectory_lm
 from ghostpoi.models.trajectory_lm import TRAJECTORY_LM_VERSION
 from ghostpoi.models.transformer import CausalTransformer

@@ -22,10 +22,9 @@ from ghostpoi.draw.methods.unlearnable import TsUeCalibrated
 from ghostpoi.draw.model_rounds import BrokenMethod, Substituter
 from ghostpoi.draw.model_walk import Walker
 from ghostpoi.draw.noise import ByPosition
-from ghostpoi.draw.publication import publication
+from ghostpoi.draw.publication import Task, publication
 from ghostpoi.draw.scoring import Position, sample, with_entropy_floor
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.errors import InputError
 from ghostpoi.models.transformer import CausalTransformer

@@ -15,8 +15,8 @@ from ghostpoi.draw import model_walk
 from ghostpoi.draw.methods import METHODS
 from ghostpoi.draw.model_rounds import Substituter
 from ghostpoi.draw.noise import ByPosition
+from ghostpoi.draw.publication import Checkpoint, Task
 from ghostpoi.draw.table import publish, units
-from ghostpoi.draw.task import Checkpoint, Task
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit

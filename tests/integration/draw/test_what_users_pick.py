@@ -30,8 +30,8 @@ from ghostpoi.draw.methods.free import (
     radius_km,
 )
 from ghostpoi.draw.noise import ByPosition
+from ghostpoi.draw.publication import Task
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.models.prefix_cache import Prefix
 from ghostpoi.models.trajectory_lm import sample_sessions
 from ghostpoi.models.transformer import CausalTransformer

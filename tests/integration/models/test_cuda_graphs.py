@@ -16,9 +16,8 @@ from ghostpoi.draw.methods import METHODS, FreeDraw, Method
 from ghostpoi.draw.methods.ghost import Ghost
 from ghostpoi.draw.model_rounds import Substituter
 from ghostpoi.draw.noise import ByPosition
-from ghostpoi.draw.publication import Publication
+from ghostpoi.draw.publication import Publication, Task
 from ghostpoi.draw.scoring import Position
-from ghostpoi.draw.task import Task
 from ghostpoi.models import cuda_graphs, fit
 from ghostpoi.models.fit import adamw
 from ghostpoi.models.prefix_cache import Prefix

@@ -25,7 +25,7 @@ from ghostpoi.data import prepared as dataset_file
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.draw.methods.unlearnable import TsUe
-from ghostpoi.draw.task import Task
+from ghostpoi.draw.publication import Task
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.errors import InputError
 from ghostpoi.randomness import Seed

@@ -14,8 +14,8 @@ from ghostpoi.draw.methods.base import Position, Tensor
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.draw.methods.ghost import Random
 from ghostpoi.draw.model_rounds import run
+from ghostpoi.draw.publication import Task
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.task import Task
 from ghostpoi.draw.whole_table import prepare
 from ghostpoi.randomness import Seed
 
