@@ -8,7 +8,7 @@ venue, whether two venues differ would show.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -126,12 +126,16 @@ class WholeTable:
     venue_sets: Candidates  # over all venues
     crowds: "KeptCrowds | None" = None  # of the series to which the table belongs
 
+    def _of_row(self, of: Callable[[Candidates], NDArray[Any]]) -> NDArray[Any]:
+        """Return what is true of the set that applies to each row, (N,)."""
+        found, s = of(self.venue_sets)[self.table.venue], self.data.all
+        found[s.row] = of(self.session_sets)[s.poi]
+        return found
+
     @property
     def set_size(self) -> Longs:
         """(N,) the size of the set that applies to a row."""
-        size, s = self.venue_sets.size[self.table.venue], self.data.all
-        size[s.row] = self.session_sets.size[s.poi]
-        return size
+        return self._of_row(lambda sets: sets.size)
 
     @property
     def has_candidates(self) -> Bools:
@@ -146,10 +150,7 @@ class WholeTable:
     @property
     def borrows(self) -> Bools:
         """(N,) whether the venue of a row is hidden, and draws from the set of another venue."""
-        sets, s = self.venue_sets, self.data.all
-        found = np.zeros(len(self.table), bool) if sets.borrows is None else sets.borrows[self.table.venue]
-        found[s.row] = False if self.session_sets.borrows is None else self.session_sets.borrows[s.poi]
-        return found
+        return self._of_row(lambda sets: np.zeros(len(sets.poi), bool) if sets.borrows is None else sets.borrows)
 
     def shown(self, withhold: bool) -> Longs:
         """Return the released rows, (M,): not those of hidden venues without candidates, nor any others to withhold."""
@@ -222,29 +223,16 @@ def prepare(
 def _build(
     table: Checkins, settings: Publication, whole_file: bool = True, crowds: "KeptCrowds | None" = None
 ) -> WholeTable:
-    if crowds is not None and crowds.method == settings.method:
-        return _without_sessions(table, crowds)
+    if crowds is not None and crowds.method == settings.method:  # all rows draw from the sets of the series: no model
+        data = sessions_of(table, FilterSettings(min_poi_checkins=len(table) + 1), may_be_empty=True)
+        padding = crowds.sets.renumbered(np.arange(len(crowds.sets.poi)), np.zeros(1, np.int64))
+        return WholeTable(table, data, padding, crowds.sets, crowds)
     data = sessions_of(table, settings.filters, may_be_empty=not whole_file)
-    venues, v = places_of(table, settings), data.vocabulary
+    v, venues = data.vocabulary, places_of(table, settings)
     known = np.zeros(len(venues.lat), bool)
     known[v.venue[1:]] = True
-    return WholeTable(
-        table,
-        data,
-        _sets(venues.take(v.venue), table.venue_ids[v.venue], settings),
-        _sets(venues, table.venue_ids, settings, known),
-        crowds,
-    )
-
-
-def _without_sessions(table: Checkins, crowds: "KeptCrowds") -> WholeTable:
-    """Return a table of a series, whose rows all draw from the sets of the series: no model, no minimum of visits."""
-    sets, none = crowds.sets, np.empty(0, np.int64)
-    vocabulary = sessions.vocabulary_of(table.venues, none)[0]
-    empty = Sessions(none.astype(np.int32), np.zeros(1, np.int64), none.astype(np.int32), none, none)
-    data = Dataset(vocabulary, empty, empty, empty, (), np.zeros(len(table), bool), empty)
-    padding = sets.renumbered(np.arange(len(sets.poi)), np.zeros(1, np.int64))
-    return WholeTable(table, data, padding, sets, crowds)
+    inside = _sets(venues.take(v.venue), table.venue_ids[v.venue], settings)
+    return WholeTable(table, data, inside, _sets(venues, table.venue_ids, settings, known), crowds)
 
 
 def places_of(table: Checkins, settings: Publication) -> Places:
@@ -378,17 +366,12 @@ def donor_rows(whole: WholeTable, released: Substitution, method: AnyMethod, see
 def count_rows(whole: WholeTable, released: Substitution) -> dict[str, dict[str, int]]:
     """Count the substituted rows in and outside sessions, and the other rows by the reason why they were kept."""
     changed, has, emptied = released.poi != whole.table.venue, whole.has_candidates, released.mask_emptied
-    counts = {}
-    for name, group in (("in_sessions", whole.in_session), ("outside_sessions", ~whole.in_session)):
-        counts[name] = {
-            "rows": int(group.sum()),
-            "substituted": int((group & changed).sum()),
-            "no_candidate": int((group & ~has).sum()),
-            "kept_by_speed": int((group & has & ~changed & emptied).sum()),
-            "kept_by_method": int((group & has & ~changed & ~emptied).sum()),
-            "slowest_taken": int((group & changed & emptied).sum()),
-        }
-    return counts
+    groups = {"in_sessions": whole.in_session, "outside_sessions": ~whole.in_session}
+    kinds = {
+        "rows": has | ~has, "substituted": changed, "no_candidate": ~has, "kept_by_speed": has & ~changed & emptied,
+        "kept_by_method": has & ~changed & ~emptied, "slowest_taken": changed & emptied,
+    }  # fmt: skip
+    return {name: {kind: int((group & of).sum()) for kind, of in kinds.items()} for name, group in groups.items()}
 
 
 def hidden_rows(whole: WholeTable) -> dict[str, int]:
