@@ -32,6 +32,7 @@ from ghostpoi.columns.dependence import (
     agreement,
     bins,
     codes,
+    counted,
     dependence,
     of_rows,
     of_users,
@@ -294,6 +295,7 @@ class Tests:
         if kind == "user":  # rows of a user are no evidence of their own
             sample = replace(sample, among=np.unique(self.table.user, return_index=True)[1])
         found = trace(column, sample) or self._dependence(kind, column)
+        found = found or (None if kind == "user" else counted(column, self.related, self.shown))
         known = kind in ("session", "user") or harmless.has_few_values(column) or harmless.increases(column)
         return found if found or known else Finding(0.0, UNKNOWN)
 

@@ -182,8 +182,6 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 TOKEN = re.compile(r"[^\s,;:|/\"'(){}\[\]=&?\x1f]+")
 UNITS = (1.0, 1e-3, 1.609344)  # km, metres, miles
 HASH = "is a hash of the venue"
-COUNTED = 0.3  # share of the rows of a venue, beyond chance, that a counter must explain
-COUNTS = "counts the check-ins of each venue"
 ROUNDING = 0.01  # relative difference up to which two distances are the same
 
 
@@ -247,7 +245,7 @@ def trace(column: pl.Series, sample: Sample) -> Finding | None:
         strongest([*_mentions(lowered, sample, ids, "contains the id of", 1), *named])
         or strongest([_any_id(texts, sample)])
         or strongest([*_positions(texts, sample), *_travel(number, sample)])
-        or strongest([_visits(number, sample), _counted(column, sample.related)])
+        or strongest([_visits(number, sample)])
         or strongest([_hashed(values, sample)])
     )
 
@@ -340,31 +338,6 @@ def _same(value: Floats, unit: float, true: Floats) -> Bools:
     """Return whether two distances agree up to rounding. Short steps are left out: they agree too often by chance."""
     near = np.abs(value - true) < np.maximum(ROUNDING * np.abs(true), 1e-3 * unit)
     return near & (np.abs(true) > 0.05)
-
-
-def _counted(column: pl.Series, related: RelatedVenues) -> Finding:
-    """Look for numbers that each venue counts, also from any start and round and round: tickets from 00 to 99.
-
-    Rows of a venue are followed by one of another user. The control is the row that is next in time to that one.
-    """
-    if column.dtype in (pl.String, pl.Categorical, pl.Enum):
-        column = column.cast(pl.String).str.extract(r"(\d{1,15})\D*$")
-    value, table, by_time = numbers(column), related.table, related.by_time
-    by_venue = by_time[np.argsort(table.venue[by_time], kind="stable")]
-    same = (np.diff(table.venue[by_venue]) == 0) & (np.diff(table.user[by_venue]) != 0)
-    one, two = by_venue[:-1][same], by_venue[1:][same]
-    place = np.argsort(by_time)
-    three = by_time[np.minimum(place[two] + 1, len(by_time) - 1)]
-    apart = (table.venue[three] != table.venue[two]) & np.isfinite(value[one] + value[two] + value[three])
-    one, two, three = (rows[apart] for rows in (one, two, three))
-    if not len(one):
-        return Finding(0.0, COUNTS)
-    size = np.nanmax(value) - np.nanmin(value) + 1
-    steps, count = np.unique((value[two] - value[one]) % size, return_counts=True)
-    usual = steps[np.where(steps > 0, count, 0).argmax()]
-    hit, chance = ((value[other] - value[one]) % size == usual for other in (two, three))
-    share = beyond_chance(hit, chance) if usual else 0.0
-    return Finding(share if share > COUNTED else 0.0, COUNTS)
 
 
 def _visits(value: Floats, sample: Sample) -> Finding:
