@@ -1,6 +1,6 @@
 """What a release says about one person, for requests of access and erasure.
 
-The release alone is enough, if it shows the person under the given id. The private folder undoes pseudonyms and tells
+The release alone is enough, if it shows the person under the given id. The private folder undoes pseudonyms and shows
 what is clean; without it, nothing clean is stated.
 """
 

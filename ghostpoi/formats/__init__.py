@@ -76,7 +76,7 @@ def read(
 
 
 def has_rows(source: Source) -> bool:
-    """Tell whether a file has rows; some tools write parts that have columns only."""
+    """Return whether a file has rows; some tools write parts that have columns only."""
     if source.path.stat().st_size > HEAD:
         return True
     data = load(source)

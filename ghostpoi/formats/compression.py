@@ -168,7 +168,7 @@ def compression(head: bytes) -> str:
 
 
 def is_workbook(data: bytes) -> bool:
-    """Tell whether a zip archive is a spreadsheet."""
+    """Return whether a zip archive is a spreadsheet."""
     return data.startswith(ZIP) and (b"[Content_Types].xml" in data[:65_536] or b"xl/" in data[:65_536])
 
 
@@ -188,5 +188,5 @@ DAMAGED = (
 
 
 def is_binary(head: bytes) -> bool:
-    """Tell whether bytes are not text: they have a zero byte, or more than 1% control characters."""
+    """Return whether bytes are not text: they have a zero byte, or more than 1% control characters."""
     return b"\x00" in head or len(head.translate(None, CONTROL)) < 0.99 * len(head)

@@ -178,7 +178,7 @@ def _cast(value: str, kind: str) -> str:
 
 
 def is_geometry(field: "pa.Field") -> bool:
-    """Tell whether a column of a database holds geometry."""
+    """Return whether a column of a database holds geometry."""
     metadata = field.metadata or {}
     own = metadata.get(b"POSTGRESQL:type", b"").decode() in GEOMETRY
     return own or geometry.extension(field)[0] in geometry.ENCODINGS

@@ -46,7 +46,7 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
 
 
 def _padded(ids: pl.Series) -> bool:
-    """Tell whether an id begins or ends with a space."""
+    """Return whether an id begins or ends with a space."""
     return bool(ids.unique().cast(pl.String).str.contains(r"^[ \t]|[ \t]$").any())
 
 

@@ -34,7 +34,7 @@ ReadPart = Callable[[str, Source, bytes], CheckinFile]
 
 
 def is_folder(source: Source) -> bool:
-    """Tell whether a path names several files: a folder, or a pattern such as visits/*.csv that is no file itself."""
+    """Return whether a path names several files: a folder, or a pattern such as visits/*.csv that is no file itself."""
     path = source.path
     if source.in_memory:
         return False
@@ -135,7 +135,7 @@ def _plain(name: str) -> str:
 
 
 def is_empty(source: Source, format: str, data: bytes) -> bool:
-    """Tell whether a part has columns but no rows; some tools write such parts."""
+    """Return whether a part has columns but no rows; some tools write such parts."""
     if data.startswith(PARQUET):
         from ghostpoi.formats.parquet import parquet_rows  # pyarrow is slow to import
 

@@ -54,7 +54,7 @@ def positions(points: pl.Series) -> pl.DataFrame:
 
 
 def is_pair(kind: pl.DataType) -> bool:
-    """Tell whether a column of this type holds points as GeoArrow does."""
+    """Return whether a column of this type holds points as GeoArrow does."""
     return isinstance(kind, pl.Struct) and {"x", "y"} <= {field.name for field in kind.fields}
 
 
@@ -78,7 +78,7 @@ def named(points: pl.Series) -> pl.Series:
 
 
 def _is_point(wkb: pl.Expr) -> pl.Expr:
-    """Tell which WKB is a point, with or without an altitude, in degrees if it names a system."""
+    """Return which WKB is a point, with or without an altitude, in degrees if it names a system."""
     degrees = ~_has_srid(wkb) | _word(wkb, 5).is_in(list(SRIDS))
     return ((_word(wkb, 1) & 0xFFFF) % 1000 == 1) & degrees
 

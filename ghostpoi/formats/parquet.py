@@ -92,7 +92,7 @@ def decoded(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def is_coded(ids: pa.ChunkedArray) -> bool:
-    """Tell whether a column numbers texts, of which none is missing or empty."""
+    """Return whether a column numbers texts, of which none is missing or empty."""
     if not pa.types.is_dictionary(ids.type) or not pa.types.is_string(ids.type.value_type) or ids.null_count:
         return False
     return all(pc.min(pc.binary_length(chunk.dictionary)).as_py() != 0 for chunk in ids.chunks)
@@ -430,7 +430,7 @@ def _storage(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _in_range(numbers: pl.Series, per_day: int) -> pl.Series:
-    """Tell which times, in units of which `per_day` make a day, lie in the years 1 to 9999 or are null."""
+    """Return which times, in units of which `per_day` make a day, lie in the years 1 to 9999 or are null."""
     day = numbers.cast(pl.Int64) // per_day
     return day.is_between(EARLIEST // 86_400, LATEST // 86_400).fill_null(True)
 

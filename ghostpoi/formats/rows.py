@@ -87,11 +87,11 @@ class Rows(ABC):
 
     @property
     def line_ends(self) -> pl.Series | None:
-        """How each line of text ends, (N,), if not all end alike."""
+        """How each line of text ends, (N,), if they differ."""
         return None
 
     def in_one_form(self, columns: Sequence[str]) -> Self:
-        """Write the texts of these columns in one form, and end all lines alike."""
+        """Write the texts of these columns in one form, and give all lines the same end."""
         rows = self
         for name in columns:
             if (column := rows.get_column(name)).dtype in (pl.String, pl.Categorical, pl.Enum):

@@ -297,7 +297,7 @@ def _between_quotes(text: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 
 
 def is_utf8(data: bytes) -> bool:
-    """Tell whether a text is UTF-8."""
+    """Return whether a text is UTF-8."""
     if data.isascii():
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -310,7 +310,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def has_controls(data: bytes) -> bool:
-    """Tell whether a text has a character that may have to replace others."""
+    """Return whether a text has a character that may have to replace others."""
     return any(character in data for character in (UNIT, RECORD, RETURN))
 
 
@@ -347,7 +347,7 @@ def _to_control_separated(source: Source, content: bytes, delimiter: str, quotes
 
 
 def quotes_enclose_fields(content: np.ndarray, delimiter: int) -> bool:
-    """Tell whether every quote opens or closes a field, or is doubled inside one."""
+    """Return whether every quote opens or closes a field, or is doubled inside one."""
     at = np.flatnonzero(content == ord('"'))
     if len(at) % 2:
         return False

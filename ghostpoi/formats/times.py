@@ -40,7 +40,7 @@ def split_names(text: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 
 def has_names(text: pl.Series) -> bool:
-    """Tell whether times, as text, name their zones."""
+    """Return whether times, as text, name their zones."""
     some = text.head(SAMPLE)
     return some.dtype == pl.String and bool(split_names(some)[1].is_not_null().any())
 
@@ -57,12 +57,12 @@ def needs_zone(time: pl.Series, form: str = "") -> pl.Series:
 
 
 def states_zones(zones: pl.Series) -> bool:
-    """Tell whether a column names zones, rather than minutes or nothing."""
+    """Return whether a column names zones, rather than minutes or nothing."""
     return bool(zones.cast(pl.String).str.contains("[A-Za-z:]").any())
 
 
 def is_short(name: str) -> bool:
-    """Tell whether a name is an abbreviation that may be of several zones."""
+    """Return whether a name is an abbreviation that may be of several zones."""
     return name not in UTC and name.isupper() and name.isalpha() and len(name) <= 5
 
 
@@ -78,7 +78,7 @@ def zone_of(name: str) -> Zone | None:
 
 
 def is_zone(name: str) -> bool:
-    """Tell whether the database of time zones has a name."""
+    """Return whether the database of time zones has a name."""
     try:
         return pl.Series([datetime(2000, 1, 1)]).dt.replace_time_zone(name).len() == 1
     except pl.exceptions.PolarsError:

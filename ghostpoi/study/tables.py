@@ -202,7 +202,7 @@ def accuracy(results: Results) -> Table:
 
 
 def moves(results: Results) -> Table:
-    """Show the same over steps to another POI, which a guess that people stay never predicts."""
+    """Show the same over steps to another venue, which a guess that people stay never predicts."""
     return accuracy(results.on_moves)
 
 

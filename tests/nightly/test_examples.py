@@ -1,4 +1,4 @@
-"""The example plug-in in examples/ can be installed beside ghostpoi, and its method and adversary are found."""
+"""The example plug-in in examples/ can be installed next to ghostpoi, and its method and adversary are found."""
 
 import json
 import os

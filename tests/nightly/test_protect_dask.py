@@ -127,7 +127,7 @@ def test_a_run_whose_processes_are_all_killed_goes_on(world: Path, release: Path
         assert running.poll() is None
         time.sleep(0.01)
     main = psutil.Process(running.pid)
-    main.suspend()  # else it starts workers anew
+    main.suspend()  # else it starts new workers
     others = main.children(recursive=True)
     assert len([one for one in others if "spawn_main" in " ".join(one.cmdline())]) >= 2  # the workers
     for process in (main, *others):

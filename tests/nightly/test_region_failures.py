@@ -1,4 +1,4 @@
-"""What fails by regions: it is named, and what is done is kept or, if it is of no use, removed."""
+"""What fails by regions: it is named, and what is done is kept or, if it is useless, removed."""
 
 import gzip
 import os

@@ -68,7 +68,7 @@ def test_what_might_be_read_otherwise_stays_whole(data: bytes) -> None:
 
 
 def test_the_delimiter_must_show_in_every_span() -> None:
-    """Without a header, the first row tells it."""
+    """Without a header, the first row shows it."""
     line, commas = b"12345\tabcdefghijk\n", b"1,2\t3,4\n"
     names = "user,poi,lat"
     assert find_spans(stored(line * 20, columns=names), 1) != []
@@ -225,7 +225,7 @@ def test_an_encoding_survives_where_only_one_region_has_accents(city: int, files
 
 
 def test_accents_of_one_region_that_might_be_utf8_stay_as_they_are(tmp_path: Path) -> None:
-    """In latin-1, the bytes of this name are two characters; the other regions tell that it is latin-1."""
+    """In latin-1, the bytes of this name are two characters; the other regions show that it is latin-1."""
     names = rows()["city"].unique().sort()
     other = pl.when(pl.col("city") == names[1]).then(pl.lit("\u00c3\u00a9")).otherwise(pl.lit("\u00e9"))
     data = parts(tmp_path / "data", 1, rows().with_columns(category=other), ".csv")

@@ -103,7 +103,7 @@ def town() -> Prepared:
 def test_facts_compare_the_sets_with_the_categories() -> None:
     found = learned_facts(town())
     assert list(found) == [f"{t:g}" for t in THRESHOLDS]
-    # Of 12 ordered pairs, 6 are of two cafés; alike are (1, 2) and (3, 4), of which the first has one category.
+    # Of 12 ordered pairs, 6 are of two cafés; equal are (1, 2) and (3, 4), of which the first has one category.
     assert found["-1"]["near_precision"] == found["-1"]["precision"] == 6 / 12
     assert (found["-1"]["near_recall"], found["-1"]["mean_size"]) == (1, 3)
     assert found["0.6"]["near_precision"] == found["0.6"]["precision"] == 2 / 4

@@ -35,7 +35,7 @@ def made(*found: Results) -> dict[str, Table]:
 
 
 def main_cells(folder: Path) -> Fabricated:
-    """The main study: clean .14, PGD and random beside GHOST, the other methods missing."""
+    """The main study: clean .14, PGD and random next to GHOST, the other methods missing."""
     cells = Fabricated(folder)
     cells.accuracy("clean", "clean", [0.13, 0.14, 0.15])
     cells.accuracy("clean", "leak-only", [0.03, 0.03, 0.03], 0.05)

@@ -161,7 +161,7 @@ LearnedPosteriorWithoutLeak = without_leak(LearnedPosterior, 26, "what A24 holds
 
 @dataclass(frozen=True)
 class Block:
-    """Visits that did not leak, in groups that nothing tells apart, and the venues that may be behind each group."""
+    """Visits that did not leak, in groups that nothing distinguishes, and the venues that may be behind each group."""
 
     position: Longs  # (n,) of the release
     group: Longs  # (n,)

@@ -59,7 +59,7 @@ def test_pandas_in_pandas_out() -> None:
 
 def test_the_list_of_categories_holds_released_values_alone() -> None:
     table = as_pandas()
-    order = list(dict.fromkeys(table["spot"]))  # by first appearance, which would tell when venues were new
+    order = list(dict.fromkeys(table["spot"]))  # by first appearance, which would reveal when venues were new
     table["spot"] = pd.Categorical(table["spot"], [*order, "visited by nobody"])
     table["Who"] = pd.Categorical(table["Who"], sorted(set(table["Who"]), reverse=True), ordered=True)
     after = protect(table, no_candidate="withhold")

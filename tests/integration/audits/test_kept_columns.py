@@ -35,7 +35,7 @@ def released(folder: Path, *keep: str, category: str = "any") -> Path:
     ("name", "least"), [("token", 0.95), ("prev_venue", 0.5), ("dist_prev_km", 0.5), ("terminal", 0.4)]
 )
 def test_a_kept_column_that_tells_is_used(name: str, least: float, tmp_path: Path) -> None:
-    leak = ("--leak", "0.6") if name == "terminal" else ()  # values must be seen before they tell
+    leak = ("--leak", "0.6") if name == "terminal" else ()  # values must be seen before they reveal it
     # Distances lead further from what A8 restores, which is little under the default.
     category = "exact" if name == "dist_prev_km" else "any"
     folder = released(tmp_path / "r", name, category=category)
@@ -59,7 +59,7 @@ def test_it_belongs_to_the_default_set_if_columns_were_kept(tmp_path: Path) -> N
 
 
 def test_without_columns_that_tell_it_is_no_stronger_than_what_it_extends(tmp_path: Path) -> None:
-    # With a smaller leak, columns that do not tell may seem to by chance.
+    # With a smaller leak, columns that reveal nothing may seem to by chance.
     found = audited(released(tmp_path / "r"), "--adversaries", "habits+leak,kept-columns", "--leak", "0.6")
     a8, a13 = (found["adversaries"][name]["restored"]["mean"] for name in ("habits+leak", "kept-columns"))
     assert abs(a8 - a13) < 0.05

@@ -56,7 +56,7 @@ def test_a_full_audit_relinks_and_says_so() -> None:
 
 
 def test_pseudonyms_cost_adversaries_who_count_on_users() -> None:
-    """Where the draws of a user tell most: from sets that differ between venues, and at homes."""
+    """Where the draws of a user reveal most: from sets that differ between venues, and at homes."""
     names, sets = ("--adversaries", "frequency,habits+leak"), ("--set", "hide.homes=false")
     kept, *others = (
         audited(release("random", "txt", "--pseudonyms", kind, *sets).folder, *names)["adversaries"]

@@ -1,4 +1,4 @@
-"""Under pseudonyms, a kept column that tells the user is refused; one that tells no more than the time is kept."""
+"""Under pseudonyms, a column that identifies the user is refused; one that reveals no more than the time is kept."""
 
 import random
 from functools import cache

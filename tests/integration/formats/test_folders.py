@@ -1,4 +1,4 @@
-"""Folders of files: read as one table, released as the same parts, refused where the part of a row tells its venue."""
+"""Folders of files: read as one table, released as the same parts, refused where a row's part reveals its venue."""
 
 import gzip
 import hashlib
@@ -127,13 +127,13 @@ def test_parquet_parts(tmp_path: Path) -> None:
 
 
 def test_pseudonyms_divide_the_rows_anew(tmp_path: Path) -> None:
-    users = [int(user) % 2 for user in city()["user"]]  # two parts that tell users apart
+    users = [int(user) % 2 for user in city()["user"]]  # two parts that separate users
     folder, release = divided(tmp_path / "in", users), tmp_path / "release"
     assert called("protect", folder, "-o", release, *SEED, "--pseudonyms", "session").returncode == 0
     assert sorted(p.name for p in (release / "checkins").iterdir()) == ["part-00000.csv", "part-00001.csv"]
     parts = [formats.read(release / "checkins" / f"part-0000{n}.csv").table for n in (0, 1)]
     assert parts[0].time.max() <= parts[1].time.min()
-    assert abs(len(parts[0]) - len(parts[1])) <= 1  # neither names nor sizes tell whose rows a part held
+    assert abs(len(parts[0]) - len(parts[1])) <= 1  # neither names nor sizes reveal whose rows a part held
     assert called("verify", release, "--against", folder).returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""A column of dates beside a column of times of day, as text and as the types of workbooks, Parquet and data frames."""
+"""Dates and times of day in separate columns, as text and as the types of workbooks, Parquet and data frames."""
 
 import datetime
 from collections.abc import Callable

@@ -283,7 +283,7 @@ def test_packed_files_withheld_rows_and_kept_gaps(tmp_path: Path) -> None:
 
 
 def test_what_libcity_expects_of_its_files() -> None:
-    """LibCity cannot be installed beside the tests: numbers that refer to each other, and positions as JSON."""
+    """LibCity cannot be installed with the tests: numbers that refer to each other, and positions as JSON."""
     folder = released("libcity").folder
     geo, dyna, usr = (pandas.read_csv(folder / f"city.{kind}") for kind in ("geo", "dyna", "usr"))
     assert list(dyna.columns) == ["dyna_id", "type", "time", "entity_id", "location"]

@@ -1,4 +1,4 @@
-"""Times that name their zones, or stand beside a column that does."""
+"""Times that name their zones, or stand next to a column that does."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Columns of a dataset that is protected by regions: what tells clean venues anywhere is changed or refused."""
+"""Columns of a dataset that is protected by regions: what reveals clean venues anywhere is changed or refused."""
 
 import re
 from hashlib import sha256

@@ -56,7 +56,7 @@ def test_audit_and_report_work(tmp_path: Path) -> None:
     assert called("report", folder).returncode == 0
     page = (folder / "report.html").read_text()
     assert VENUE_USE in page
-    assert "Candidates per venue" not in page  # the release alone does not tell the sets
+    assert "Candidates per venue" not in page  # the release alone does not reveal the sets
     assert called("verify", folder).returncode == 0
 
 

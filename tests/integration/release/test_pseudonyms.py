@@ -146,7 +146,7 @@ def test_nothing_in_the_release_folder_names_a_user(tmp_path: Path) -> None:
 
 
 def test_quotes_stay_quotes(tmp_path: Path) -> None:
-    """One spelling for all rows: where only some ids were quoted, quotes would tell whose they are."""
+    """One spelling for all rows: where only some ids were quoted, quotes would reveal whose they are."""
     lines = rich_csv().read_text().splitlines()
     at = lines[0].split(",").index("Who")
     assert at == 1
@@ -333,7 +333,7 @@ def test_a_pandas_frame_gets_them_too() -> None:
     released = ghostpoi.protect(table.astype({"Who": "category"}), **API).table
     assert str(released["Who"].dtype) == "category"
     assert not set(released["Who"].cat.categories) & set(table["Who"])
-    assert list(released.index) == list(range(len(table)))  # the old one would tell the order of the file
+    assert list(released.index) == list(range(len(table)))  # the old one would reveal the order of the file
     indexed = ghostpoi.protect(table.set_index("Who"), **API).table
     assert indexed.index.name == "Who"
     assert not set(indexed.index) & set(table["Who"])

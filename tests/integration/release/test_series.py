@@ -1,4 +1,4 @@
-"""A series of releases: crowds and draws stay the same from month to month, so twelve months tell no more than one."""
+"""A series of releases: crowds and draws stay the same from month to month, so twelve reveal no more than one."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Where a release is built: in the private folder, so that no second draw lies beside a release."""
+"""Where a release is built: in the private folder, so that no second draw lies next to a release."""
 
 import os
 import tempfile
@@ -14,7 +14,7 @@ WORDS = ("--method", "random", "--seed", SEED)
 
 
 def seen_while_built(folder: Path, monkeypatch: pytest.MonkeyPatch, *more: object) -> tuple[list[str], Path]:
-    """Make a release; return what lay beside it when it was complete but had no name, and where it was built."""
+    """Make a release; return what lay next to it when it was complete but had no name, and where it was built."""
     real, seen = release_module.publish_folder, []
 
     def publish(staging: Path, *arguments: Any) -> None:

@@ -89,7 +89,7 @@ def test_a_release_without_the_speed_rule_fails(tmp_path: Path) -> None:
 
     manifest["speed"] = fast_steps(formats.read(made.data).table, 2.0, 60.0)
     put_manifest(made.folder, manifest)
-    assert failures(made.folder) == {}  # the manifest alone cannot tell
+    assert failures(made.folder) == {}  # the manifest alone cannot show it
     failed = failures(made.folder, "--against", city())
     assert set(failed) == {"speed rule", "counts"}
     assert failed["speed rule"].endswith(" steps over the limit though a candidate was within it")

@@ -1,4 +1,4 @@
-"""The hours of the report are local where the file tells a time zone."""
+"""The hours of the report are local where the file states a time zone."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

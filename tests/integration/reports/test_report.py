@@ -34,7 +34,7 @@ LIMIT = 1_500_000
 
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
-    """A release of ghost with an audit, its private folder beside it."""
+    """A release of ghost with an audit, its private folder next to it."""
     folder = sample_releases.copied(small_city.release("ghost"), tmp_path)
     sample_releases.put_audit(folder, sample_releases.audit())
     return folder

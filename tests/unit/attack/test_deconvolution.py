@@ -45,7 +45,7 @@ class TestWhereTheyMustSucceed:
 
     @pytest.mark.parametrize("name", ["deconvolution", "habits", "habits+leak", "hidden-markov"])
     def test_released_counts_tell_what_is_popular_in_a_crowd_if_the_rule_favours_it(self, name: str) -> None:
-        # One crowd of three: all are released alike, and only a rule that says so makes the frequent 2 the popular one.
+        # One crowd of three, all released the same way: only a rule that says so makes the frequent 2 the popular one.
         sets = candidates_of([1, 2, 3], [1, 2, 3], [1, 2, 3])
         even = evidence_of(sets, [0, 1], [[1, 2, 2, 2], [3, 2, 2, 1]])
         assert answer(name, even) == [1] * 8  # no difference: ties go to the smaller
@@ -86,7 +86,7 @@ class TestWhereTheyMustSucceed:
             assert visits.argmax(share).tolist() == [likeliest]
 
     def test_habits_from_many_draws(self) -> None:
-        # 3 and 4 may be either; that user 0 also released 5, and user 1 also 6, tells their habits apart.
+        # 3 and 4 may be either; that user 0 also released 5, and user 1 also 6, separates their habits.
         sets = candidates_of([3, 4, 5], [3, 4, 6], [1], [1], [1], [2])
         released = [[3, 4, 5] * 6, [3, 4, 6] * 6]
         evidence = evidence_of(sets, [0, 1], released)
@@ -102,7 +102,7 @@ class TestWhereTheyMustSucceed:
         evidence = evidence_of(sets, [0, 1, 2, 0], released, leaked)
         assert answer("habits+leak", evidence)[7:] == [1, 2, 1, 2, 2, 2]
         assert answer("hidden-markov", evidence)[7:] == [1, 2, 1, 2, 2, 2]
-        assert len(set(answer("habits", evidence))) == 1  # without the leak nothing tells 1 from 2
+        assert len(set(answer("habits", evidence))) == 1  # without the leak nothing distinguishes 1 from 2
 
     def test_a_leaked_habit_under_independent_draws_covers_what_never_leaked(self) -> None:
         # User 0 goes to 1 and every draw is another one: then 5, which never leaked, is most likely 1 as well.
@@ -128,7 +128,7 @@ class TestWhereTheyMustSucceed:
         assert answer("hidden-markov", evidence)[20:] == [1, 3, 2, 4, 1, 3, 2, 4]
 
     def test_people_stay_near(self) -> None:
-        # 5 may be 1 or 2, far apart, and nobody was seen there. Leaked steps are short: beside 3 it was 1, beside 4, 2.
+        # 5 may be 1 or 2, far apart, and nobody was seen there. Leaked steps are short: near 3 it was 1, near 4, 2.
         sets = candidates_of([5], [5], [], [], [1], [7], [8], [7])
         lat = np.array([np.nan, 0.0, 0.2, 0.001, 0.201, 0.1, 0.4, 0.401, 0.7])
         leaked = [[6, 6, 7]] * 10
@@ -139,7 +139,7 @@ class TestWhereTheyMustSucceed:
         assert apart[1] == apart[3]
 
     def test_an_imitated_channel_beats_a_wrong_guess(self) -> None:
-        # The publisher prefers candidate 5 nine times in ten, behind 1 and behind 2 alike; nobody tells the adversary.
+        # The publisher prefers candidate 5 nine times in ten, behind both 1 and 2; the adversary does not know.
         g = np.random.default_rng(0)
         sets = candidates_of([3, 5], [4, 5], [1], [2], [1])
         clean = [g.choice([1, 2], p=[0.9, 0.1] if u % 2 else [0.1, 0.9], size=60) for u in range(20)]

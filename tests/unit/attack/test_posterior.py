@@ -179,7 +179,7 @@ def test_the_likeliest_of_each_group_in_order() -> None:
 @pytest.mark.parametrize("leaks", [False, True])
 def test_it_predicts_from_the_habits_it_finds(leaks: bool) -> None:
     slots = np.ones((SLOTS, 5))
-    for part, venue in enumerate((1, 4, 2, 3)):  # the part of the day tells members of both crowds apart
+    for part, venue in enumerate((1, 4, 2, 3)):  # the part of the day separates members of both crowds
         slots[part::6, venue] = 9
     sets = candidates_of([1, 2], [1, 2], [3, 4], [3, 4])
     sets = replace(sets, weight=np.where(sets.poi > 0, 1.0, 0.0), slot_weight=slots)

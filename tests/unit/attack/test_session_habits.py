@@ -1,4 +1,4 @@
-"""A15: a session's area counts most where draws tell nothing, a user's repeated draws elsewhere."""
+"""A15: a session's area counts most where draws reveal nothing, a user's repeated draws elsewhere."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def test_a_session_tells_where_in_a_crowd_it_was() -> None:
 
 
 def test_repeated_draws_of_a_user_still_tell() -> None:
-    # 3 and 4 may be either; that user 0 also released 5 in other sessions, and user 1 also 6, tells their habits apart.
+    # 3 and 4 may be either; that user 0 also released 5 in other sessions, and user 1 also 6, separates their habits.
     sets = candidates_of([3, 4, 5], [3, 4, 6], [1], [1], [1], [2])
     released = [[3, 4], [5, 5], [3, 4]] * 4 + [[3, 4], [6, 6], [3, 4]] * 4
     evidence = evidence_of(sets, [0] * 12 + [1] * 12, released)

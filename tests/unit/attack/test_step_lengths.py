@@ -33,7 +33,7 @@ def test_shares_of_the_shipped_table() -> None:
 
 
 def test_short_steps_tell_venues_apart_without_a_leak() -> None:
-    # 5 may be 1 or 2, far apart. Everybody goes to both, 3 is beside 1, and 4 is beside 2.
+    # 5 may be 1 or 2, far apart. Everybody goes to both, 3 is next to 1, and 4 is next to 2.
     sets = candidates_of([5], [5], [], [], [1])
     released = [[3, 5], [4, 5]] * 8
     evidence = evidence_of(sets, [0] * 16, released)

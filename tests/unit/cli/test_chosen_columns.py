@@ -1,4 +1,4 @@
-"""`inspect` tells which column it took for which field, and why."""
+"""`inspect` says which column it took for which field, and why."""
 
 import json
 from pathlib import Path

@@ -285,7 +285,7 @@ def test_fractions_of_the_times_themselves_are_tested() -> None:
 
 
 def test_values_that_are_alike_for_users_of_the_same_venues_are_found_without_categories() -> None:
-    """Users of one category only, or with one value only, are all equally alike, which says nothing."""
+    """Users of one category only, or with one value only, are all equally similar, which says nothing."""
     user = np.repeat(np.arange(60, dtype=np.int32), 10)
     side = user % 2
     venue = (1 + side * 10 + np.arange(600) % 10).astype(np.int32)

@@ -76,7 +76,7 @@ def test_numbers_fit_their_type() -> None:
 @given(st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=8, unique=True), st.integers(1, 60))
 def test_ids_are_new_and_distinct_whatever_the_form(ids: list[str], count: int) -> None:
     found = drawn(ids, count)
-    assert len({len(i) for i in found}) == 1  # a length of its own would tell something about a user
+    assert len({len(i) for i in found}) == 1  # a length of its own would reveal something about a user
     assert all(i == i.strip() and i.isprintable() and '"' not in i for i in found)
 
 

@@ -1,4 +1,4 @@
-"""What a file cannot tell and the publisher states: decimal commas, forms of times, time zones, separate dates."""
+"""What a file cannot show and the publisher states: decimal commas, forms of times, time zones, separate dates."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
