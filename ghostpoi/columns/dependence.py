@@ -383,7 +383,7 @@ def measure_gain(code: Longs, true: Floats, units: Units) -> float:
     learn, test = real & units.half, real & ~units.half
     if min(learn.sum(), test.sum()) < FEWEST:
         return 0.0
-    rank, centred = _ranks(true[real]), np.zeros(len(true))
+    rank, centred = pl.Series(true[real]).rank().to_numpy() / real.sum(), np.zeros(len(true))
     centred[real] = rank - rank.mean()
 
     def correlation(values: Longs) -> float:
@@ -403,12 +403,6 @@ def _means(code: Longs, target: Floats, learn: Bools) -> Floats:
     """Return the mean of a target for every value, in the rows to learn from, drawn towards 0."""
     size = int(code.max()) + 1
     return np.bincount(code[learn], target[learn], size) / (np.bincount(code[learn], minlength=size) + 1)
-
-
-def _ranks(value: Floats) -> Floats:
-    """Return the middle rank of each value, from 0 to 1."""
-    _, code, count = np.unique(value, return_inverse=True, return_counts=True)
-    return ((np.cumsum(count) - count / 2) / len(value))[code]
 
 
 def bins(value: Floats) -> Longs:

@@ -125,8 +125,13 @@ def time_offsets(column: pl.Series, time: Longs) -> Longs | None:
     """
     value = all_numbers(column)
     if value is None:
-        seconds = _seconds(column)
-        return None if seconds is None else _few_offsets(seconds, time)
+        if not (column.dtype == pl.String or column.dtype.is_temporal()) or column.dtype in (pl.Time, pl.Duration):
+            return None
+        for some in (column.head(FIRST), column):
+            parsed = parse_times(some.str.strip_chars(' "\t\x1d') if some.dtype == pl.String else some)
+            if parsed.null_count():
+                return None
+        return _few_offsets(parsed.to_numpy(), time)
     if np.abs(value).max() > 1e19:
         return None
     for unit in (1, 1e3, 1e6, 1e9):
@@ -193,17 +198,6 @@ def _few_offsets(value: Floats | Longs, time: Longs, divisor: float = 1, factor:
         if not ((len(values) == 1 and abs(values[0]) < MOST_SECONDS) or (len(values) <= MOST_OFFSETS and whole)):
             return None
     return difference.astype(np.int64)
-
-
-def _seconds(column: pl.Series) -> Longs | None:
-    """Return a column of dates and times as seconds; None if it holds something else."""
-    if not (column.dtype == pl.String or column.dtype.is_temporal()) or column.dtype in (pl.Time, pl.Duration):
-        return None
-    for some in (column.head(FIRST), column):
-        parsed = parse_times(some.str.strip_chars(' "\t\x1d') if some.dtype == pl.String else some)
-        if parsed.null_count():
-            return None
-    return parsed.to_numpy()
 
 
 def _parts(time: Longs) -> list[Longs]:

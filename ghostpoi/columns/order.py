@@ -47,7 +47,10 @@ def order_reveals(related: RelatedVenues, hidden: Mapping[str, pl.Series]) -> st
     for name, key in of_venues.items():
         if _sorted(np.diff(key[related.usual_of_user])):  # users are numbered by first appearance
             return f"list users by the {name} of their most visited venue"
-    return "put venues near each other side by side" if _close_together(related) else None
+    found, steps = _closeness(related, np.arange(len(table)), _unexplained(related))
+    usual, _ = _closeness(related, related.by_time, np.ones(len(table) - 1, bool))
+    close = found - usual > max(CLOSER, ERRORS / np.sqrt(max(1, steps)))
+    return "put venues near each other side by side" if close else None
 
 
 def _ranks(column: pl.Series) -> Floats:
@@ -116,14 +119,6 @@ def _sorted(step: Floats, usual: Floats | None = None, least: float = RISING) ->
     moves, control = (np.sign(one[one != 0]) for one in (step, np.zeros(0) if usual is None else usual))
     excess = abs(float(moves.mean())) - (abs(float(control.mean())) if len(control) else 0.0) if len(moves) else 0.0
     return len(moves) >= FEWEST and excess > max(least, ERRORS / np.sqrt(len(moves)))
-
-
-def _close_together(related: RelatedVenues) -> bool:
-    """Return whether neighbours in the file, of different users, are closer together than neighbours in time."""
-    in_file, in_time = np.arange(len(related.table)), related.by_time
-    every = np.ones(len(in_file) - 1, bool)
-    found, steps = _closeness(related, in_file, _unexplained(related))
-    return bool(found - _closeness(related, in_time, every)[0] > max(CLOSER, ERRORS / np.sqrt(max(1, steps))))
 
 
 def _closeness(related: RelatedVenues, order: Longs, among: Bools) -> tuple[float, int]:

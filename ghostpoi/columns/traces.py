@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import permutations, product
 from typing import Any
 from urllib.parse import unquote_plus
@@ -181,7 +181,7 @@ CLOSE = (2e-4, 2e-3, 1e-2)  # degrees: tolerances for a noisy coordinate
 NUMBER = re.compile(r"-?\d+\.\d+")
 TOKEN = re.compile(r"[^\s,;:|/\"'(){}\[\]=&?\x1f]+")
 UNITS = (1.0, 1e-3, 1.609344)  # km, metres, miles
-HASH = "is a hash of the venue"
+HASH, VISITS = "is a hash of the venue", "holds the number of the user's visit to the venue"
 ROUNDING = 0.01  # relative difference up to which two distances are the same
 
 
@@ -240,12 +240,12 @@ def trace(column: pl.Series, sample: Sample) -> Finding | None:
         for names in sample.name_of_venue
         for finding in _mentions(lowered, sample, names, "contains the name or address of", SHORT_NAME)
     )
-    number = numbers(values)
+    number, visit = numbers(values), sample.related.visit_number[sample.rows]
     return (
         strongest([*_mentions(lowered, sample, ids, "contains the id of", 1), *named])
         or strongest([_any_id(texts, sample)])
         or strongest([*_positions(texts, sample), *_travel(number, sample)])
-        or strongest([_visits(number, sample)])
+        or strongest([_compared(lambda n: (number == n) & (n > 1), visit, sample, VISITS)])  # first visits are many
         or strongest([_hashed(values, sample)])
     )
 
@@ -295,18 +295,14 @@ def _mentions(texts: list[str], sample: Sample, names: list[str], verb: str, lea
 
 def _any_id(texts: list[str], sample: Sample) -> Finding:
     """Look for ids of any venue. Changed ids show how often chance would find one in a dense numbering."""
-    known = sample.long_ids
+    known, tokens = sample.long_ids, [TOKEN.findall(text) for text in texts]
 
-    def found(change: Callable[[str], str]) -> Bools:
-        return np.array([any(change(part) in known for part in TOKEN.findall(text)) for text in texts], bool)
+    def changed(token: str) -> str:  # in the last character, to another of its kind
+        last = token[-1]
+        return token[:-1] + ("0" if last == "9" else "a" if last in "zZfF" else chr(ord(last) + 1))
 
-    return Finding(beyond_chance(found(str), found(_next_id)), "contains ids of venues")
-
-
-def _next_id(token: str) -> str:
-    """Change the last character to another of its kind."""
-    last = token[-1]
-    return token[:-1] + ("0" if last == "9" else "a" if last in "zZfF" else chr(ord(last) + 1))
+    hit, chance = (np.array([any(made(one) in known for one in each) for each in tokens]) for made in (str, changed))
+    return Finding(beyond_chance(hit, chance), "contains ids of venues")
 
 
 def _positions(texts: list[str], sample: Sample) -> Iterable[Finding]:
@@ -327,20 +323,11 @@ def _positions(texts: list[str], sample: Sample) -> Iterable[Finding]:
 
 
 def _travel(value: Floats, sample: Sample) -> Iterable[Finding]:
-    """Look for distances and speeds of the user's steps."""
-    for what, measure in sample.related.travel.items():
-        for unit in UNITS:
-            same = partial(_same, value * unit, unit)
-            yield _compared(same, measure[sample.rows], sample, f"holds {what}")
+    """Look for distances and speeds of the user's steps. Short steps are left out: they agree too often by chance."""
+    for (what, measure), unit in product(sample.related.travel.items(), UNITS):
 
+        def same(true: Floats, given: Floats = value * unit, rounding: float = 1e-3 * unit) -> Bools:
+            near = np.abs(given - true) < np.maximum(ROUNDING * np.abs(true), rounding)
+            return near & (np.abs(true) > 0.05)
 
-def _same(value: Floats, unit: float, true: Floats) -> Bools:
-    """Return whether two distances agree up to rounding. Short steps are left out: they agree too often by chance."""
-    near = np.abs(value - true) < np.maximum(ROUNDING * np.abs(true), 1e-3 * unit)
-    return near & (np.abs(true) > 0.05)
-
-
-def _visits(value: Floats, sample: Sample) -> Finding:
-    """Look for the number of the user's visit to the venue. First visits are left out: they are too many."""
-    visit, reason = sample.related.visit_number[sample.rows], "holds the number of the user's visit to the venue"
-    return _compared(lambda number: (value == number) & (number > 1), visit, sample, reason)
+        yield _compared(same, measure[sample.rows], sample, f"holds {what}")

@@ -47,7 +47,7 @@ NAMES = """
     richard robert rosa ruth ryan samuel sandra sara sarah sergei simon sofia sophia sophie stefan stephen steven susan
     tanaka teresa thomas tim tom ursula valentina vera victor vladimir walter wei wilhelm william yuki yusuf zoe
     """
-GIVEN_NAMES = frozenset(NAMES.split())
+GIVEN_NAMES, WORD = frozenset(NAMES.split()), re.compile(r"[a-z]{2,}")
 
 
 def _is_card(text: str) -> bool:
@@ -72,10 +72,6 @@ def _is_ip(text: str) -> bool:
 
 def _is_phone(text: str) -> bool:
     return 7 <= sum(map(str.isdigit, text)) <= 15
-
-
-def _has_given_name(text: str) -> bool:
-    return not GIVEN_NAMES.isdisjoint(re.findall(r"[a-z]{2,}", text.lower()))
 
 
 @dataclass(frozen=True)
@@ -119,7 +115,12 @@ RULES = (
     Rule("social security numbers", r"\d{3}-\d\d-\d{4}"),
     Rule("number plates", r"(?=.*\d)[a-z0-9 -]{4,11}", r"plate|vehiclereg|registrationn|kennzeichen|matricula"),
     Rule("names of people", r"[^\W\d_][^\d_]{1,59}", PERSON),
-    Rule("names of people", r"[^\W\d_][^\d_]{1,59}", check=_has_given_name, share=0.3),
+    Rule(
+        "names of people",
+        r"[^\W\d_][^\d_]{1,59}",
+        check=lambda text: not GIVEN_NAMES.isdisjoint(WORD.findall(text.lower())),
+        share=0.3,
+    ),
 )
 
 
@@ -189,7 +190,8 @@ class UserTests:
         if kind == "constant":
             return None
         if int(self.pseudonym.max()) < len(self.related.table.user_ids):  # nobody has several pseudonyms
-            return self._names_user(column) or self._other_id(kind, column)
+            own = kind == "user" and column.n_unique() > OWN * len(self.related.table.user_ids)
+            return self._names_user(column) or (Finding(1.0, "has a value of its own for most users") if own else None)
         if kind == "user":
             return Finding(1.0, "is the same in all rows of a user")
         if found := self._gap(column):
@@ -218,11 +220,6 @@ class UserTests:
         links = (counts >= FEWEST_OF_VALUE) & (within - chance > CLEARLY)
         share = float(links[code].mean())
         return Finding(share, "has rare values that link the pseudonyms of a user") if share else None
-
-    def _other_id(self, kind: str, column: pl.Series) -> Finding | None:
-        """Return a finding if a column has a value of its own for most users: an id next to the pseudonym."""
-        share = column.n_unique() / len(self.related.table.user_ids)
-        return Finding(1.0, "has a value of its own for most users") if kind == "user" and share > OWN else None
 
     def _closeness(self, column: pl.Series) -> Finding | None:
         """Compare differences of numbers: the values of a counter never agree, but are close."""

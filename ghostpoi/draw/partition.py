@@ -82,7 +82,9 @@ def _exchanged(member: Longs, point: Floats, weight: Floats, home: Longs) -> Lon
     for step in range(1, STEPS + 1):
         if step % LOOK_AGAIN == 1:
             before, pairs = pairs, _neighbours(groups.centre, home)
-            tried = _carried(before, tried, pairs)
+            at = np.searchsorted(before, pairs)
+            known = np.append(before, -1)[at] == pairs
+            tried = np.where(known, np.append(tried, -1)[at], -1)  # the step in which each pair was tried last
         one, two = np.divmod(pairs, len(home))
         todo = np.flatnonzero(np.maximum(changed[one], changed[two]) > tried)  # others would exchange nothing
         if not len(todo):
@@ -144,14 +146,6 @@ def _neighbours(centre: Floats, home: Longs) -> Longs:
     own = np.broadcast_to(np.arange(len(home))[:, None], near.shape)
     pairs = np.minimum(own, near) * len(home) + np.maximum(own, near)
     return np.unique(pairs[(own != near) & (home[own] == home[near])])
-
-
-def _carried(before: Longs, tried: Longs, pairs: Longs) -> Longs:
-    """Return when each pair was tried last, given that for earlier pairs; -1: never."""
-    if not len(before):
-        return np.full(len(pairs), -1)
-    at = np.minimum(np.searchsorted(before, pairs), len(before) - 1)
-    return np.where(before[at] == pairs, tried[at], -1)
 
 
 def _mixed(one: Longs, two: Longs, step: int) -> Longs:

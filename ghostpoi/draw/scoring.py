@@ -93,7 +93,13 @@ class Position:
 
     def mani(self) -> Tensor:
         """Return log T_psi(candidate | prefix), (B, K); -inf for padding and infeasible candidates."""
-        return self._scored("mani", self._score_mani)
+
+        def score() -> Tensor:
+            t = _given(self._trajectory_lm, "trajectory LM")
+            t.ready(len(self.anchor))
+            return self._predicted(t, shared=t.prefix.length == 1)  # after the start token, sessions share one state
+
+        return self._scored("mani", score)
 
     @property
     def has_prefix(self) -> bool:
@@ -103,7 +109,15 @@ class Position:
 
     def likelihood(self) -> Tensor:
         """Return log S_phi(candidate | prefix), (B, K), if `has_prefix`; -inf for padding and infeasible candidates."""
-        return self._scored("likelihood", self._score_likelihood)
+
+        def score() -> Tensor:
+            s = _given(self._surrogate, "surrogate")
+            if not (s.wants_hidden and self.has_prefix):
+                raise ValueError("the surrogate predicts nothing here; see `needs_likelihood` and `has_prefix`")
+            s.ready(len(self.anchor))
+            return self._predicted(s)
+
+        return self._scored("likelihood", score)
 
     def _scored(self, name: str, score: Callable[[], Tensor]) -> Tensor:
         if name not in self._scores:
@@ -159,19 +173,6 @@ class Position:
         hidden = prefix.peek(self.candidates).index_select(0, o.place)  # logits cost too much to read padding
         value = s.readout.log_probs_of(hidden, o.target).squeeze(1) * o.sign
         return value.index_select(0, o.back).view(self.candidates.shape).masked_fill_(self.infeasible, -torch.inf)
-
-    def _score_mani(self) -> Tensor:
-        t = _given(self._trajectory_lm, "trajectory LM")
-        t.ready(len(self.anchor))
-        # After the start token alone, all sessions share one state.
-        return self._predicted(t, shared=t.prefix.length == 1)
-
-    def _score_likelihood(self) -> Tensor:
-        s = _given(self._surrogate, "surrogate")
-        if not (s.wants_hidden and self.has_prefix):
-            raise ValueError("the surrogate predicts nothing here; see `needs_likelihood` and `has_prefix`")
-        s.ready(len(self.anchor))
-        return self._predicted(s)
 
     def _predicted(self, model: CachedModel, shared: bool = False) -> Tensor:
         """Return log P(candidate | prefix), (B, K). `shared`: all sessions have the same state."""

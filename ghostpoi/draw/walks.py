@@ -57,7 +57,9 @@ def free(trails: Trails, decided: Ints, speed: SpeedSettings) -> Bools:
     places = lat, lon, np.cos(lat)
     fixed = decided > 0
     place = np.where(fixed, decided, trails.anchor)
-    around = np.where(fixed, 0.0, _spread(trails.sets, places)[trails.anchor])  # how far from there the draw may be
+    poi = trails.sets.poi
+    spread = np.where(poi > 0, _at_most_km(places, np.arange(len(poi))[:, None], poi), 0.0).max(axis=1)
+    around = np.where(fixed, 0.0, spread[trails.anchor])  # how far from there the draw may be
     km = _at_most_km(places, place[:-1], place[1:]) + around[:-1] + around[1:]
     hours = np.maximum(np.abs(np.diff(trails.time)), speed.min_gap_s) / 3600
     slow = (km * MARGIN + MARGIN_KM <= speed.limit_kmh * hours) | (trails.trail[1:] != trails.trail[:-1])
@@ -81,13 +83,6 @@ def draw_free(trails: Trails, at: Longs, uniform: Floats) -> Ints:
         column = _column(real * (1.0 if weight is None else weight), np.cumsum(new) - 1, uniform[part])
         drawn[part] = sets.poi[anchor[part], column]
     return np.where(sets.size[anchor] > 0, drawn, anchor)
-
-
-def _spread(sets: Candidates, places: tuple[Floats, Floats, Floats]) -> Floats:
-    """Return a distance (P+1,) in km within which all candidates of a venue are."""
-    venue = np.arange(len(sets.poi))[:, None]
-    km = np.where(sets.poi > 0, _at_most_km(places, venue, sets.poi), 0.0)
-    return km.max(axis=1)
 
 
 def _at_most_km(places: tuple[Floats, Floats, Floats], one: Ints | Longs, two: Ints | Longs) -> Floats:
