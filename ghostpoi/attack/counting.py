@@ -28,6 +28,12 @@ class Sparse:
     base: Floats  # (P+1,)
     more: "scipy.sparse.csr_array"  # (n, P+1), at least 0
 
+    def __len__(self) -> int:
+        return int(self.more.shape[0])
+
+    def __getitem__(self, which: Longs | slice) -> "Sparse":
+        return Sparse(self.base, self.more[which])
+
     def dense(self) -> Floats:
         """Return the scores of all venues, (n, P+1)."""
         return self.more.toarray() + self.base

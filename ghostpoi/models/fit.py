@@ -71,21 +71,19 @@ def epochs(
 
 def packed_epoch(
     model: CausalTransformer, optimizer: Optimizer, windows: Windows, order: Longs, settings: Training, seed: int,
-    penalty: Callable[[Tensor, Windows], Tensor] | None = None,
+    loss_of: Callable[[Windows], Tensor] | None = None,
 ) -> float:  # fmt: skip
     """Train on packed windows in this order, step by step. Return the sum of the losses of all positions.
 
-    A `penalty` adds to the loss of a batch: it gets the hidden states (M, d) and the batch.
+    `loss_of` gives the mean loss of a batch: by default, -log P of the targets.
     """
+    loss_of = loss_of or (lambda batch: losses(model, batch)[0])
     total = torch.zeros((), device=model.device)
     with seeded(model.device, seed):
         for batch in windows.batches(order, settings.batch_sessions):
             optimizer.zero_grad(set_to_none=True)
             with precise(settings.precision, model.device):
-                hidden = model.hidden(_to(batch.token, model.device), batch.length)
-                loss = model.losses(hidden.float(), _to(batch.target, model.device)).mean()
-                if penalty:
-                    loss = loss + penalty(hidden.float(), batch)
+                loss = loss_of(batch)
             loss.backward()  # type: ignore[no-untyped-call]
             if settings.clip:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
@@ -93,6 +91,12 @@ def packed_epoch(
             total += loss.detach() * len(batch.token)
     trim_heap()
     return float(total)
+
+
+def losses(model: CausalTransformer, batch: Windows) -> tuple[Tensor, Tensor]:
+    """Return the mean of -log P(target) over a batch, and its hidden states (M, d)."""
+    hidden = model.hidden(_to(batch.token, model.device), batch.length).float()
+    return model.losses(hidden, _to(batch.target, model.device)).mean(), hidden
 
 
 @torch.no_grad()

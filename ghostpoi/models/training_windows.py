@@ -1,7 +1,7 @@
 """Training data of a model: windows of sessions, with an input and a target at every position."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,11 @@ def next_poi(sessions: Sessions, max_positions: int) -> Windows:
     filled = sessions.length > 0
     is_input[last[filled]] = is_target[first[filled]] = False
     return _cut(sessions.poi[is_input], sessions.poi[is_target], np.maximum(sessions.length - 1, 0), max_positions)
+
+
+def next_place(sessions: Sessions, max_positions: int) -> Windows:
+    """Pair as `next_poi` does, with the place of each visit among all visits instead of its venue."""
+    return next_poi(replace(sessions, poi=np.arange(sessions.positions, dtype=np.int32)), max_positions)
 
 
 def from_start(sessions: Sessions, max_positions: int) -> Windows:

@@ -11,16 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from ghostpoi.attack.victims import VICTIMS, base, judge, stacked_training
-from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result, readable
+from ghostpoi.attack.victims import VICTIMS, base, judge, stacked
+from ghostpoi.attack.victims.base import WRONG, Exam, Job, Result
 from ghostpoi.attack.victims.counts import Chain, Markov
 from ghostpoi.attack.victims.neural import GAP_S, HOURS, KM, KNOTS, GraphModel, GRUModel, points
-from ghostpoi.attack.victims.stacked_model import TIME, TOKEN, PackedRows, StackedModel, look_up, pack
-from ghostpoi.attack.victims.stacked_training import StackedVictim, inputs_of, timed_pairs
+from ghostpoi.attack.victims.stacked import (
+    TIME,
+    TOKEN,
+    USER,
+    PackedRows,
+    StackedModel,
+    StackedVictim,
+    inputs_of,
+    look_up,
+    pack,
+)
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.models.training_windows import next_poi
+from ghostpoi.models.training_windows import next_place, next_poi
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -174,8 +183,8 @@ def test_a_stack_equals_victims_alone(
     name: str, small: Callable[[Training], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With dropout, while others stop: up to the rounding of sums that are done in another order."""
-    monkeypatch.setattr(stacked_training, "COMPACT_BELOW", 1.1)
-    monkeypatch.setattr(stacked_training, "EVALUATION_TOKENS", (120, 120))
+    monkeypatch.setattr(stacked, "COMPACT_BELOW", 1.1)
+    monkeypatch.setattr(stacked, "EVALUATION_TOKENS", (120, 120))
     small(replace(TRAINING, epochs=8, patience=1, batch_sessions=16))
     jobs = [Job(str(seed), noise(LENGTHS, seed), SEED) for seed in range(2)] + [
         Job("chain", chain(len(LENGTHS), 0), SEED)
@@ -259,10 +268,10 @@ def build(name: str) -> StackedModel:
 
 def batch() -> tuple[torch.Tensor, PackedRows]:
     """One batch of windows out of order, of two victims."""
-    pairs = [timed_pairs(job.train, MODEL.max_positions) for job in some_jobs()]
-    windows = np.random.default_rng(0).permutation(len(pairs[0].length))
-    (rows,) = pack(pairs[0], [windows], CPU)
-    return inputs_of(pairs, CPU)[:, :, rows.index], rows
+    trained_on = [job.train for job in some_jobs()]
+    pairs = next_place(trained_on[0], MODEL.max_positions)
+    (rows,) = pack(pairs, [np.random.default_rng(0).permutation(len(pairs.length))], CPU)
+    return inputs_of(trained_on, pairs, CPU)[:, :, rows.index], rows
 
 
 def windows_of(rows: PackedRows) -> list[torch.Tensor]:
@@ -366,15 +375,17 @@ def test_graph_convolution_is_that_of_a_dense_matrix() -> None:
     assert torch.allclose(taken.table()[0], table[1])
 
 
-def test_timed_pairs_hold_what_is_known_before_the_target() -> None:
+def test_inputs_hold_what_is_known_before_the_target() -> None:
     some = noise([3, 1, 0, 12, 2], 0)
-    found = timed_pairs(some, 5)
-    pairs = next_poi(some, 5)
-    assert all(np.array_equal(getattr(found, side), getattr(pairs, side)) for side in ("token", "target", "length"))
+    places, pairs = next_place(some, 5), next_poi(some, 5)
+    assert np.array_equal(places.length, pairs.length)
+    assert np.array_equal(some.poi[places.target], pairs.target)
+    found = inputs_of([some], places, CPU)[:, 0].numpy()
     inputs = [i for a, b in zip(some.start[:-1], some.start[1:], strict=True) for i in range(a, b - 1)]
-    assert np.array_equal(found.token, some.poi[inputs])
-    assert np.array_equal(found.time, some.time[inputs])
-    assert np.array_equal(found.user, some.user[some.session_of()[inputs]])
+    assert np.array_equal(found[TOKEN], pairs.token)
+    assert np.array_equal(found[TOKEN], some.poi[inputs])
+    assert np.array_equal(found[TIME], some.time[inputs])
+    assert np.array_equal(found[USER], some.user[some.session_of()[inputs]])
 
 
 # Nobody looks ahead
@@ -383,8 +394,7 @@ STACKS = {name: build(name) for name in ("transformer", *NEURAL)}
 
 
 def ranks_of(stack: StackedModel, sessions: Sessions) -> np.ndarray:
-    exam, _ = readable(timed_pairs(sessions, MODEL.max_positions), ROWS)
-    return stacked_training.Examination(exam, stack).ranks(stack).numpy()
+    return stacked.Examination(sessions, stack).ranks(stack).numpy()
 
 
 @pytest.mark.parametrize("name", STACKS)

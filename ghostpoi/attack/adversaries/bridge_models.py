@@ -372,12 +372,12 @@ def _learn(model: CausalTransformer, evidence: Evidence, bridge: "Bridge", seed:
         parts = [aligned(poi, leaked, bridge.model.max_positions) for poi in made]
         joined = (np.concatenate([getattr(part, name) for part in parts]) for name in ("token", "target", "length"))
         return fit.train(model, Windows(*joined), t, seed, ("bridge",))
-    optimizer, strange = fit.adamw(model, t), partial(_strange, model, lm, bridge.natural)
+    optimizer, loss_of = fit.adamw(model, t), partial(_natural_loss, model, lm, bridge.natural)
     for number in range(t.epochs):
         order = seed.generator("bridge", "order", number).permutation(len(windows.length))
         model.train()
         dropout = seed.torch_seed("bridge", "dropout", number)
-        fit.packed_epoch(model, optimizer, windows, order, t, dropout, strange)
+        fit.packed_epoch(model, optimizer, windows, order, t, dropout, loss_of)
     model.eval()
     return None
 
@@ -407,17 +407,15 @@ def natural_draws(
         yield drawn
 
 
-def _strange(
-    model: CausalTransformer, lm: CausalTransformer, weight: float, hidden: Tensor, batch: Windows
-) -> Tensor:  # fmt: skip
-    """Return how unlikely what the denoiser restores is to the LM behind the clean prefix: a mean, weighted."""
+def _natural_loss(model: CausalTransformer, lm: CausalTransformer, weight: float, batch: Windows) -> Tensor:
+    """Return the loss of a denoiser that also counts how unlikely its answers are to the LM behind the clean prefix."""
+    loss, hidden = fit.losses(model, batch)
     token = np.concatenate([[0], batch.target[:-1]])
     token[batch.start] = 0
     with torch.no_grad():
-        behind = lm.hidden(torch.from_numpy(token).to(lm.device), batch.length).float()
-        natural = lm.log_probs(behind)
+        natural = lm.log_probs(lm.hidden(torch.from_numpy(token).to(lm.device), batch.length).float())
         natural[:, 0] = 0  # padding is never restored
-    return -weight * (model.log_probs(hidden).exp() * natural).sum(1).mean()
+    return loss - weight * (model.log_probs(hidden).exp() * natural).sum(1).mean()
 
 
 def unchanged(evidence: Evidence, answers: list[Ints]) -> list[float]:

@@ -8,19 +8,19 @@ counts, with the weight that predicts clean validation sessions best.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ghostpoi.attack.counting import CountingModel, SoftSessions, Sparse
+from ghostpoi.attack.counting import CountingModel, SoftSessions
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.devices import seeded
-from ghostpoi.models.fit import adamw
-from ghostpoi.models.training_windows import Windows, next_poi
+from ghostpoi.models.fit import adamw, packed_epoch
+from ghostpoi.models.training_windows import Windows, next_place, next_poi
 from ghostpoi.models.transformer import CausalTransformer, Packing
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
@@ -92,17 +92,13 @@ class Reader(CausalTransformer):
 
     def learn(self, soft: SoftSessions, validation: Sessions, training: Training, seed: Seed) -> None:
         """Train with early stopping by the accuracy on clean validation sessions."""
-        visits, windows = self.visits(soft), by_place(soft.sessions, self.settings.max_positions)
+        visits, windows = self.visits(soft), next_place(soft.sessions, self.settings.max_positions)
         optimizer, best, waited, kept = adamw(self, training), -1.0, 0, self.state_dict()
         for number in range(training.epochs):
             self.train()
             order = seed.generator(*STAGE, "order", number).permutation(len(windows.length))
-            with seeded(self.device, seed.torch_seed(*STAGE, "dropout", number)):
-                for batch in windows.batches(order, training.batch_sessions):
-                    optimizer.zero_grad(set_to_none=True)
-                    self.marginal_loss(visits, batch).backward()  # type: ignore[no-untyped-call]
-                    torch.nn.utils.clip_grad_norm_(self.parameters(), training.clip)
-                    optimizer.step()
+            dropout = seed.torch_seed(*STAGE, "dropout", number)
+            packed_epoch(self, optimizer, windows, order, training, dropout, partial(self.marginal_loss, visits))
             now = self.accuracy(validation)
             if now > best:
                 best, waited = now, 0
@@ -123,7 +119,7 @@ class Reader(CausalTransformer):
     def states_of(self, sessions: Sessions) -> Tensor:
         """Return the hidden state before every step of clean sessions, (n, d)."""
         self.eval()
-        visits, windows = self.visits(SoftSessions.hard(sessions)), by_place(sessions, self.settings.max_positions)
+        visits, windows = self.visits(SoftSessions.hard(sessions)), next_place(sessions, self.settings.max_positions)
         batches = windows.batches(np.arange(len(windows.length)), READ)
         some = [self.read(visits.take(torch.from_numpy(b.token).to(self.device)), b.length) for b in batches]
         return torch.cat(some) if some else torch.zeros(0, self.settings.dim, device=self.device)
@@ -168,8 +164,8 @@ class Blend:
         """Yield the probabilities (n, P+1) by the counts and by the Transformer."""
         states, at = self.reader.states_of(sessions), 0
         for scores in self.counts.probabilities(sessions):
-            for begin in range(0, scores.more.shape[0], READ):
-                part = Sparse(scores.base, scores.more[begin : begin + READ]).dense()
+            for begin in range(0, len(scores), READ):
+                part = scores[begin : begin + READ].dense()
                 counted = torch.from_numpy(part.astype(np.float32)).to(states.device)
                 read = self.reader.probabilities_of(states[at : at + len(counted)])
                 at += len(counted)
@@ -179,8 +175,3 @@ class Blend:
 def targets(sessions: Sessions) -> Longs:
     """Return the venue after every step inside sessions, (n,)."""
     return next_poi(sessions, max(2, sessions.positions)).target
-
-
-def by_place(sessions: Sessions, max_positions: int) -> Windows:
-    """Return the windows of sessions with the place of each visit instead of its venue."""
-    return next_poi(replace(sessions, poi=np.arange(sessions.positions, dtype=np.int32)), max_positions)

@@ -1,7 +1,7 @@
 """Victims: the next-POI models that somebody trains on a release, restored or not.
 
-The neural ones train many models of one shape at once: `stacked_model` holds their weights and lays out batches,
-`stacked_training` trains them. To add a victim, write a class and add a line to the dict.
+The neural ones train many models of one shape at once, as `stacked` does. To add a victim, write a class and add a line
+to the dict.
 """
 
 from ghostpoi.attack.victims.base import Victim, victim_settings

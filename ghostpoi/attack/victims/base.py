@@ -8,15 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from ghostpoi.data.checkins import Bools, Longs
+from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.models.training_windows import Windows
 from ghostpoi.processes import process_pool
 from ghostpoi.progress import Report, no_report
 from ghostpoi.randomness import Seed
@@ -24,8 +23,6 @@ from ghostpoi.settings import ModelSettings, Training
 
 STAGE = ("victim",)  # of the seeds of weights, batches and dropout
 WRONG = int(np.iinfo(np.int64).max)  # a rank that no cutoff reaches and whose reciprocal is about 0
-
-P = TypeVar("P", bound=Windows)
 
 
 @dataclass(frozen=True)
@@ -95,18 +92,6 @@ def victim_settings(protocol: str) -> tuple[ModelSettings, Training]:
         # The paper's .138 on clean NYC is a victim that stops early: ours has .140 after 4 epochs, .17 if left alone.
         return ModelSettings(tied=True, dropout=0.2), Training(epochs=4, patience=3)
     raise InputError(f"there is no protocol {protocol!r}; protocols are strong, paper")
-
-
-def readable(pairs: P, rows: int) -> tuple[P, Bools]:
-    """Replace unknown POIs, inputs by 0 and targets by 1; return the pairs and whether each target is known, (N,)."""
-    known = [(a >= 1) & (a < rows) for a in (pairs.token, pairs.target)]
-    token, target = np.where(known[0], pairs.token, 0), np.where(known[1], pairs.target, 1)
-    return replace(pairs, token=token, target=target), known[1]
-
-
-def final_ranks(ranks: Longs, known: Bools) -> Longs:
-    """Mark as wrong unknown targets and rank 0, which is what a model that diverged to NaN returns."""
-    return np.where(known & (ranks >= 1), ranks, WRONG)
 
 
 WORTHWHILE = 2_000_000  # positions read in all epochs; below that, starting processes costs more than it saves

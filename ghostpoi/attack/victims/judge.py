@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from ghostpoi.attack.counting import Scorer, Scores, Sparse
-from ghostpoi.attack.victims.base import Exam, Result, final_ranks, readable
+from ghostpoi.attack.victims.base import WRONG, Exam, Result
 from ghostpoi.data.checkins import Bools, Floats, Longs
 from ghostpoi.data.geo import chord, haversine_km, unit_sphere
 from ghostpoi.data.sessions import Sessions, Vocabulary
@@ -32,11 +31,12 @@ DENSE = 1 << 15  # rows of a vocabulary whose discs fit on a GPU as a dense matr
 DRAWN_BY = 7  # the seed of the sample
 
 
-class Places(NamedTuple):
-    """Where each POI lies, (P+1,) each; row 0 is nowhere."""
+class Discs:
+    """The POIs with their coordinates, (P+1,) each, row 0 nowhere, and which of them lie in the disc around each."""
 
-    lat: Floats
-    lon: Floats
+    def __init__(self, lat: Floats, lon: Floats) -> None:
+        self.lat, self.lon = lat, lon
+        self._dense: dict[tuple[float, torch.device], torch.Tensor] = {}
 
     def km(self, one: Longs, other: Longs) -> Floats:
         """Return the distances of POIs, infinite where either is unknown."""
@@ -47,43 +47,30 @@ class Places(NamedTuple):
             km = haversine_km(self.lat[a], self.lon[a], self.lat[b], self.lon[b])
         return np.where(known, km, np.inf)
 
-
-@dataclass(frozen=True, eq=False)
-class Discs:
-    """Which venues lie in the disc around each."""
-
-    places: Places
-
     @cached_property
-    def _pairs(self) -> sparse.coo_array:
-        """Two different venues within the largest radius, each pair once, with their distance."""
-        xyz = unit_sphere(self.places.lat[1:], self.places.lon[1:])
-        one, other = cKDTree(xyz).query_pairs(chord(max(RADII_KM) + 1e-6), output_type="ndarray").T + 1
-        rows = len(self.places.lat)
-        return sparse.coo_array((self.places.km(one, other), (one, other)), (rows, rows))
+    def around(self) -> dict[float, sparse.csr_array]:
+        """By radius: 1 where a venue lies in the disc of another or of itself, (P+1, P+1)."""
+        rows, found = len(self.lat), dict[float, sparse.csr_array]()
+        xyz, itself = unit_sphere(self.lat[1:], self.lon[1:]), np.arange(1, rows)
+        pairs = cKDTree(xyz).query_pairs(chord(max(RADII_KM) + 1e-6), output_type="ndarray").T + 1
+        km = self.km(*pairs)
+        for radius in RADII_KM:
+            one, other = pairs[:, km <= radius]
+            at = np.concatenate([one, other, itself]), np.concatenate([other, one, itself])
+            found[radius] = sparse.coo_array((np.ones(len(at[0]), np.float32), at), (rows, rows)).tocsr()
+        return found
 
-    def around(self, radius_km: float) -> sparse.csr_array:
-        """Return 1 where a venue lies in the disc of another or of itself, (P+1, P+1)."""
-        return _around(self, radius_km)
-
-
-@lru_cache(maxsize=2 * len(RADII_KM))
-def _around(discs: Discs, radius_km: float) -> sparse.csr_array:
-    pairs, rows = discs._pairs, len(discs.places.lat)
-    near = pairs.data <= radius_km
-    one, other, itself = pairs.row[near], pairs.col[near], np.arange(1, rows)
-    at = np.concatenate([one, other, itself]), np.concatenate([other, one, itself])
-    return sparse.coo_array((np.ones(len(at[0]), np.float32), at), (rows, rows)).tocsr()
-
-
-@lru_cache(maxsize=len(RADII_KM))
-def _dense(discs: Discs, radius_km: float, device: torch.device) -> torch.Tensor:
-    return torch.from_numpy(discs.around(radius_km).toarray()).to(device)
+    def dense(self, radius_km: float, device: torch.device) -> torch.Tensor:
+        """Return the same as a dense matrix on a device, where it stays."""
+        key = radius_km, device
+        if key not in self._dense:
+            self._dense[key] = torch.from_numpy(self.around[radius_km].toarray()).to(device)
+        return self._dense[key]
 
 
 @lru_cache(maxsize=2)
 def _discs(lat: bytes, lon: bytes) -> Discs:
-    return Discs(Places(np.frombuffer(lat), np.frombuffer(lon)))
+    return Discs(np.frombuffer(lat), np.frombuffer(lon))
 
 
 def discs_of(vocabulary: Vocabulary) -> Discs:
@@ -94,11 +81,11 @@ def discs_of(vocabulary: Vocabulary) -> Discs:
 
 def guesses(scores: Scores, discs: Discs, radius_km: float, device: torch.device) -> Longs:
     """Return the venue of each step whose disc holds the most probability, (n,); ties go to the smaller number."""
-    around = discs.around(radius_km)
+    around = discs.around[radius_km]
     if isinstance(scores, Sparse):
         return _sparse_guesses(scores, around)
     if device.type != "cpu" and around.shape[0] <= DENSE:
-        held = torch.as_tensor(scores, dtype=torch.float32, device=device) @ _dense(discs, radius_km, device)
+        held = torch.as_tensor(scores, dtype=torch.float32, device=device) @ discs.dense(radius_km, device)
         return held[:, 1:].argmax(1).cpu().numpy() + 1
     dense = torch.as_tensor(scores).cpu().numpy()
     return (around @ dense.T)[1:].argmax(0) + 1
@@ -145,14 +132,14 @@ class Asked:
     @property
     def far(self) -> Bools:
         """Whether each step is a far move, (n,)."""
-        km = self.discs.places.km(self.here, self.there)
+        km = self.discs.km(self.here, self.there)
         return np.isfinite(km) & (km > FAR_KM)
 
     def shares(self, guess: Mapping[float, Longs]) -> dict[str, float]:
         """Return the shares of steps and of far moves whose guess for each radius is right, and their numbers."""
         far, found = self.far, dict[str, float]()
         for radius, venue in guess.items():
-            right = self.discs.places.km(venue, self.there) <= radius
+            right = self.discs.km(venue, self.there) <= radius
             found[f"within_{radius:g}km"] = _share(right)
             found[f"far_moves_within_{radius:g}km"] = _share(right[far])
         return found | {"steps": float(len(far)), "far_moves": float(far.sum())}
@@ -162,27 +149,20 @@ def _share(right: Bools) -> float:
     return float(right.mean()) if len(right) else 0.0
 
 
-@dataclass
 class Guesser:
     """Guesses step by step, as batches of scores come in."""
 
-    asked: Asked
-    device: torch.device
-
-    def __post_init__(self) -> None:
+    def __init__(self, asked: Asked, device: torch.device) -> None:
+        self.asked, self.device = asked, device
         self._seen, self._found = 0, {radius: [np.zeros(0, np.int64)] for radius in RADII_KM}
 
     def read(self, scores: Scores) -> None:
         """Guess the next steps."""
-        count = scores.more.shape[0] if isinstance(scores, Sparse) else len(scores)
-        begin, end = np.searchsorted(self.asked.step, [self._seen, self._seen + count])
+        begin, end = np.searchsorted(self.asked.step, [self._seen, self._seen + len(scores)])
         which = self.asked.step[begin:end] - self._seen
-        self._seen += count
-        if not len(which):
-            return
-        some = Sparse(scores.base, scores.more[which]) if isinstance(scores, Sparse) else scores[which]
-        for radius, found in self._found.items():
-            found.append(guesses(some, self.asked.discs, radius, self.device))
+        self._seen += len(scores)
+        for radius, found in self._found.items() if len(which) else ():
+            found.append(guesses(scores[which], self.asked.discs, radius, self.device))
 
     def shares(self) -> dict[str, float]:
         """Return the shares that are right."""
@@ -194,7 +174,7 @@ def floors(vocabulary: Vocabulary, train: Sessions, test: Sessions) -> dict[str,
     asked = Asked.of(vocabulary, test, 0, 1, everything=True)
     visits = np.bincount(train.poi, minlength=len(vocabulary)).astype(float)
     visits[0] = 0
-    popular = {radius: int((asked.discs.around(radius) @ visits)[1:].argmax()) + 1 for radius in RADII_KM}
+    popular = {radius: int((around @ visits)[1:].argmax()) + 1 for radius, around in asked.discs.around.items()}
     return {
         "stay": asked.shares(dict.fromkeys(RADII_KM, asked.here)),
         "popularity": asked.shares({radius: np.full(len(asked.here), venue) for radius, venue in popular.items()}),
@@ -225,26 +205,26 @@ def ranks(
 
     The rank of an unknown POI is WRONG. `guesser` reads the same scores.
     """
-    pairs, known = readable(next_poi(sessions, max(2, sessions.positions)), rows)
-    found, at = [np.zeros(0, np.int64)], 0
-    for scores in scorer.probabilities(shown(sessions, rows)):
-        target = pairs.target[at : at + _steps(scores)].astype(np.int64)
-        found.append(_ranks(scores, target, device))
+    seen = shown(sessions, rows)
+    target, found, at = next_poi(seen, max(2, seen.positions)).target, [np.zeros(0, np.int64)], 0
+    for scores in scorer.probabilities(seen):
+        found.append(_ranks(scores, np.maximum(target[at : at + len(scores)], 1), device))
         if guesser is not None:
             guesser.read(scores)
-        at += _steps(scores)
-    if at != len(known):
-        raise ValueError(f"the scorer predicted {at} steps of {len(known)}")
-    return final_ranks(np.concatenate(found), known)
+        at += len(scores)
+    if at != len(target):
+        raise ValueError(f"the scorer predicted {at} steps of {len(target)}")
+    return final_ranks(np.concatenate(found), target > 0)
+
+
+def final_ranks(ranks: Longs, known: Bools) -> Longs:
+    """Mark as wrong unknown targets and rank 0, which is what a model that diverged to NaN returns."""
+    return np.where(known & (ranks >= 1), ranks, WRONG)
 
 
 def shown(sessions: Sessions, rows: int) -> Sessions:
     """Return what a scorer sees of sessions: an unknown POI is 0."""
     return replace(sessions, poi=np.where((sessions.poi >= 1) & (sessions.poi < rows), sessions.poi, 0))
-
-
-def _steps(scores: Scores) -> int:
-    return scores.more.shape[0] if isinstance(scores, Sparse) else len(scores)
 
 
 def _ranks(scores: Scores, target: Longs, device: torch.device) -> Longs:

@@ -18,16 +18,16 @@ from torch.nn import functional as F
 
 from ghostpoi.attack.adversaries.distillation import after
 from ghostpoi.attack.victims.base import STAGE, Exam, Job, Victim
-from ghostpoi.attack.victims.stacked_model import (
+from ghostpoi.attack.victims.stacked import (
     TIME,
     TOKEN,
     USER,
     PackedRows,
     StackedModel,
+    StackedVictim,
     dropped,
     look_up,
 )
-from ghostpoi.attack.victims.stacked_training import StackedVictim
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.models.transformer import Pad

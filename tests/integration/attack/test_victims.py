@@ -7,11 +7,10 @@ import pytest
 import torch
 from builders import flat_sessions
 
-from ghostpoi.attack.victims import VICTIMS, stacked_model, stacked_training
+from ghostpoi.attack.victims import VICTIMS, stacked
 from ghostpoi.attack.victims.base import STAGE, WRONG, Exam, Job, Result, victim_settings
 from ghostpoi.attack.victims.neural import Transformer
-from ghostpoi.attack.victims.stacked_model import StackedModel, pack
-from ghostpoi.attack.victims.stacked_training import groups
+from ghostpoi.attack.victims.stacked import StackedModel, groups, pack
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.errors import InputError
 from ghostpoi.models import fit
@@ -62,13 +61,13 @@ def alone(job: Job, model: ModelSettings, training: Training) -> tuple[dict[str,
 
 def in_a_stack(
     jobs: list[Job], model: ModelSettings, training: Training, diverges: int | None = None
-) -> stacked_training.Trained:
-    """What `stacked_training.train` makes of jobs: weights, validation, epochs run."""
+) -> stacked.Trained:
+    """What `stacked.train` makes of jobs: weights, validation, epochs run."""
     start = StackedModel(jobs, EXAM, model, training.precision)
     if diverges is not None:
         with torch.no_grad():
             start.weights["position"][diverges] = torch.nan
-    return stacked_training.train(start, jobs, EXAM, training)
+    return stacked.train(start, jobs, EXAM, training)
 
 
 def train(jobs: list[Job], training: Training, model: ModelSettings = MODEL, exam: Exam = EXAM) -> list[Result]:
@@ -96,9 +95,9 @@ def same(one: list[Result], other: list[Result]) -> None:
 def test_a_stack_equals_victims_alone(
     dropout: float, tied: bool, compact: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stacked_training, "COMPACT_BELOW", compact)
-    monkeypatch.setattr(stacked_model, "LOGITS", 3 * 32 * 7)  # several tiles, the last one smaller
-    monkeypatch.setattr(stacked_training, "EVALUATION_TOKENS", (120, 120))
+    monkeypatch.setattr(stacked, "COMPACT_BELOW", compact)
+    monkeypatch.setattr(stacked, "LOGITS", 3 * 32 * 7)  # several tiles, the last one smaller
+    monkeypatch.setattr(stacked, "EVALUATION_TOKENS", (120, 120))
     model = replace(MODEL, dropout=dropout, tied=tied)
     stack, validation, epochs = in_a_stack(JOBS, model, TRAINING)
     assert len(set(epochs)) > 1  # so that some stop while others go on
@@ -133,7 +132,7 @@ def test_every_victim_is_clipped_by_its_own_norm() -> None:
         for g in one:
             g.requires_grad_().grad = g.detach().clone()
         torch.nn.utils.clip_grad_norm_(one, 1.0)
-    stacked_training.clip(gradients, 1.0)
+    stacked.clip(gradients, 1.0)
     for m, one in enumerate(expected):
         assert all(torch.allclose(g[m], e.grad) for g, e in zip(gradients, one, strict=True) if e.grad is not None)
     assert torch.equal(gradients[0][0], expected[0][0])  # small ones stay as they are
@@ -149,7 +148,7 @@ def test_a_victim_that_diverges_leaves_the_others_as_they_are() -> None:
 
 
 def test_losses_and_gradients_are_those_of_cross_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stacked_model, "LOGITS", 2 * 32 * 4)
+    monkeypatch.setattr(stacked, "LOGITS", 2 * 32 * 4)
     generator = torch.Generator().manual_seed(1)
     some = StackedModel(JOBS[:2], EXAM, MODEL, "float32")
     with torch.no_grad():
@@ -281,14 +280,14 @@ def test_protocols() -> None:
 
 def test_memory_estimate_counts_all_weights() -> None:
     weights = sum(w.numel() for w in plain(MODEL).parameters())
-    nothing = stacked_training.bytes_per_victim(ROWS, MODEL, TRAINING, np.zeros(0, np.int64))
+    nothing = stacked.bytes_per_victim(ROWS, MODEL, TRAINING, np.zeros(0, np.int64))
     assert nothing == pytest.approx(4 * 6 * weights, rel=0.01)
 
 
 def test_tf32_is_set_back() -> None:
     before = torch.get_float32_matmul_precision()
-    with stacked_training.tf32(True):
+    with stacked.tf32(True):
         assert torch.get_float32_matmul_precision() == "high"
-    with stacked_training.tf32(False):
+    with stacked.tf32(False):
         assert torch.get_float32_matmul_precision() == before
     assert torch.get_float32_matmul_precision() == before

@@ -9,10 +9,11 @@ from builders import sessions_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.attack.adversaries.posterior_models import Blend, Reader, by_place, targets
+from ghostpoi.attack.adversaries.posterior_models import Blend, Reader, targets
 from ghostpoi.attack.counting import CountingModel, SoftSessions
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
+from ghostpoi.models.training_windows import next_place
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
 
@@ -35,7 +36,7 @@ def softened(sessions: Sessions, seed: int = 0) -> SoftSessions:
 @given(st.integers(0, 50))
 def test_the_loss_is_that_of_all_venues_behind_the_next_visit(seed: int) -> None:
     model, soft = reader(), softened(CLEAN, seed)
-    windows, visits = by_place(CLEAN, SHAPE.max_positions), model.visits(soft)
+    windows, visits = next_place(CLEAN, SHAPE.max_positions), model.visits(soft)
     p = torch.exp(model.log_probs(model.read(visits.take(torch.from_numpy(windows.token)), windows.length))).detach()
     one_by_one = [
         -np.log(sum(float(p[n, poi]) * share for poi, share in zip(soft.poi[at], soft.share[at], strict=True)))
@@ -46,7 +47,7 @@ def test_the_loss_is_that_of_all_venues_behind_the_next_visit(seed: int) -> None
 
 def test_the_loss_of_certain_visits_is_the_cross_entropy() -> None:
     model, soft = reader(), SoftSessions.hard(CLEAN)
-    windows, visits = by_place(CLEAN, SHAPE.max_positions), model.visits(soft)
+    windows, visits = next_place(CLEAN, SHAPE.max_positions), model.visits(soft)
     log_p = model.log_probs(model.read(visits.take(torch.from_numpy(windows.token)), windows.length))
     wanted = -log_p[np.arange(len(windows.token)), CLEAN.poi[windows.target]].mean()
     assert model.marginal_loss(visits, windows).item() == pytest.approx(wanted.item(), rel=1e-5)
