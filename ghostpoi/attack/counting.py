@@ -106,14 +106,9 @@ class Table:
     @cached_property
     def best(self) -> Longs:
         """The BEST likeliest venues of each row, (R + 1, BEST), padded with 0."""
-        size = np.diff(self.share.indptr)
-        row = np.repeat(np.arange(len(size)), size)
-        order = np.lexsort((self.share.indices, -self.share.data, row))
-        place = np.arange(len(row)) - self.share.indptr[row]
-        out = np.zeros((len(size), BEST), np.int64)
-        some = place < BEST
-        out[row[some], place[some]] = self.share.indices[order][some]
-        return out
+        first = self.share.indptr[:-1]
+        row = np.repeat(np.arange(len(first)), np.diff(self.share.indptr))
+        return top(self.share.indices, self.share.data, row, first, BEST)[0]
 
     def at(self, row: Longs, poi: Longs) -> Floats:
         """Return the share of each POI (n, C) in its row (n,)."""
@@ -131,6 +126,25 @@ class Table:
         return row * self.share.shape[1] + self.share.indices
 
 
+def ranked(share: Floats, owner: Longs, first: Longs) -> tuple[Longs, Longs]:
+    """Order options by owner (ascending) and share, the largest first; return the order and the place of each.
+
+    The options of an owner start at `first`. Ties keep their order.
+    """
+    order = np.lexsort((-share, owner))
+    return order, np.arange(len(order)) - first[owner[order]]
+
+
+def top(poi: Longs, share: Floats, owner: Longs, first: Longs, kept: int) -> tuple[Longs, Floats]:
+    """Return the POIs of each owner's options with the largest shares, and these, (owners, kept), padded with 0."""
+    order, place = ranked(share, owner, first)
+    some = order[place < kept]
+    at = owner[some], place[place < kept]
+    found = np.zeros((len(first), kept), poi.dtype), np.zeros((len(first), kept))
+    found[0][at], found[1][at] = poi[some], share[some]
+    return found
+
+
 @dataclass(frozen=True)
 class Steps:
     """The contexts of the steps of sessions."""
@@ -142,8 +156,7 @@ class Steps:
     @staticmethod
     def of(sessions: Sessions, rows: int) -> tuple["Steps", Longs]:
         """Return the steps inside sessions in order, and the venue that each leads to, (n,)."""
-        session = sessions.session_of()
-        at = np.flatnonzero(np.diff(session) == 0)
+        session, at = sessions.session_of(), sessions.steps()
         poi = sessions.poi.astype(np.int64)
         here = np.where((poi[at] >= 1) & (poi[at] < rows), poi[at], 0)
         return Steps(sessions.user[session[at]].astype(np.int64), here, slots(sessions.time[at])), poi[at + 1]
@@ -203,11 +216,10 @@ class CountingModel:
 def tables_of(soft: SoftSessions, rows: int) -> tuple[Table, ...]:
     """Count soft sessions in each context."""
     s = soft.sessions
-    session = s.session_of()
-    user = s.user[session].astype(np.int64)
+    user = s.user[s.session_of()].astype(np.int64)
     at, column = np.nonzero(soft.poi)
     poi, weight = soft.poi[at, column].astype(np.int64), soft.share[at, column] * soft.weight[at]
-    before, after, by, count = (np.concatenate(part) for part in zip(*_pairs(soft, user, session), strict=True))
+    before, after, by, count = (np.concatenate(part) for part in zip(*_pairs(soft, user), strict=True))
     contexts = (
         (by * rows + before, after, count, DOUBT["habit"]),
         (user[at], poi, weight, DOUBT["user"]),
@@ -217,10 +229,10 @@ def tables_of(soft: SoftSessions, rows: int) -> tuple[Table, ...]:
     return tuple(Table.of(context, to, w, rows, doubt) for context, to, w, doubt in contexts)
 
 
-def _pairs(soft: SoftSessions, user: Longs, session: Longs) -> Iterator[tuple[Longs, Longs, Longs, Floats]]:
+def _pairs(soft: SoftSessions, user: Longs) -> Iterator[tuple[Longs, Longs, Longs, Floats]]:
     """Yield pairs of visits: venue before, venue after, user, weight; one or two steps apart, and one step back."""
     for lag, forth, back in ((1, 1.0, BACK_OFF), (2, BACK_OFF, 0.0)):
-        at = np.flatnonzero(session[lag:] == session[:-lag])
+        at = soft.sessions.steps(lag)
         for j in range(soft.poi.shape[1]):
             for k in range(soft.poi.shape[1]):
                 one, two = soft.poi[at, j].astype(np.int64), soft.poi[at + lag, k].astype(np.int64)

@@ -50,6 +50,11 @@ class Sessions:
         """Return the session of every position."""
         return np.repeat(np.arange(len(self)), self.length)  # (N,)
 
+    def steps(self, lag: int = 1) -> Longs:
+        """Return the positions whose session goes on for `lag` positions more, in order."""
+        session = self.session_of()
+        return np.flatnonzero(session[lag:] == session[:-lag])
+
     def take(self, which: Bools | Longs) -> "Sessions":
         """Return the sessions that `which` (S,) marks, or those with these numbers in this order."""
         length = self.length[which]

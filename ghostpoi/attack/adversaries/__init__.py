@@ -22,7 +22,7 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "hidden-markov": "hidden_markov:HiddenMarkov",
         "paired-bridge": "bridges:PairedBridge",
         "multi-release": "several_releases:MultiRelease",
-        "kept-columns": "kept_columns:KeptColumns",
+        "kept-columns": "lookups:KeptColumns",
         "step-lengths": "hidden_markov:StepLengths",
         "session-habits": "habits:SessionHabits",
         "distilled": "distillation:Distilled",

@@ -68,11 +68,12 @@ class Distilled(Adversary):
         """Return the counts of leaked and of inferred steps, (P+1, P+1) each."""
         at, rows = evidence.positions, evidence.rows
         leaked, rest = (evidence.released.take(which) for which in (evidence.leaked, ~evidence.leaked))
+        seen = followers(replace(leaked, poi=evidence.clean[at]), rows)
         if not release:
-            return followers(leaked, evidence.clean[at], rows), scipy.sparse.csr_array((rows, rows))
+            return seen, scipy.sparse.csr_array((rows, rows))
         states, belief = self.steps.infer(evidence)
         drawn = (draw_states(states, belief, noise.random(len(at)))[~at] for _ in range(self.draws))
-        return followers(leaked, evidence.clean[at], rows), mean_followers(rest, drawn, rows, self.draws)
+        return seen, mean_followers(rest, drawn, rows, self.draws)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class DistilledRelease(Adversary):
         states, belief = self.steps.infer(evidence)
         drawn = (draw_states(states, belief, noise.random(len(evidence.clean))) for _ in range(self.draws))
         inferred = mean_followers(released, drawn, rows, self.draws)
-        return mix(followers(released, released.poi, rows), inferred, self.inferred, self.stay)
+        return mix(followers(released, rows), inferred, self.inferred, self.stay)
 
 
 def mix(
@@ -128,13 +129,15 @@ def walks(chain: "scipy.sparse.csr_array", sessions: Sessions, noise: Generator)
 
 def mean_followers(sessions: Sessions, drawn: Iterable[Ints], rows: int, draws: int) -> "scipy.sparse.csr_array":
     """Count followers as `followers` does, in the mean over draws of all POIs."""
-    return sum((followers(sessions, poi, rows) for poi in drawn), scipy.sparse.csr_array((rows, rows))) / draws
+    return (
+        sum((followers(replace(sessions, poi=poi), rows) for poi in drawn), scipy.sparse.csr_array((rows, rows)))
+        / draws
+    )
 
 
 def hits(chain: "scipy.sparse.csr_array", sessions: Sessions, poi: Ints) -> Bools:
     """Return which steps of sessions (N,) the chain predicts."""
-    session = sessions.session_of()
-    at = np.flatnonzero(session[1:] == session[:-1])
+    at = sessions.steps()
     return chain.argmax(1)[poi[at]] == poi[at + 1]
 
 
@@ -143,17 +146,15 @@ def gains(one: Bools, other: Bools) -> bool:
     return bool(int(one.sum()) - int(other.sum()) > CLEAR * np.sqrt(np.count_nonzero(one != other)))
 
 
-def followers(sessions: Sessions, poi: Ints, rows: int) -> "scipy.sparse.csr_array":
-    """Count how often each POI follows each other, (P+1, P+1)."""
-    shown = replace(sessions, poi=poi)
-    once = after(shown, 1, rows)
-    return scipy.sparse.csr_array(once + BACK_OFF * (after(shown, 2, rows) + once.T))
+def followers(sessions: Sessions, rows: int, back_off: float = BACK_OFF) -> "scipy.sparse.csr_array":
+    """Count how often each POI follows each other, (P+1, P+1); pairs two steps apart or backwards weigh less."""
+    once = after(sessions, 1, rows)
+    return scipy.sparse.csr_array(once + back_off * (after(sessions, 2, rows) + once.T))
 
 
 def after(sessions: Sessions, lag: int, rows: int) -> "scipy.sparse.csr_array":
     """Count how often a POI came `lag` steps after another in a session, (P+1, P+1)."""
-    session = sessions.session_of()
-    at = np.flatnonzero(session[lag:] == session[:-lag])
+    at = sessions.steps(lag)
     pair = sessions.poi[at], sessions.poi[at + lag]
     return scipy.sparse.coo_array((np.ones(len(at)), pair), (rows, rows)).tocsr()
 

@@ -6,7 +6,7 @@ docs/step_lengths.py FILE` prints such a table for any check-in file.
 
 import tomllib
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from ghostpoi.attack.adversaries.base import Adversary, Device, Seed
 from ghostpoi.attack.adversaries.deconvolution import TINY, Visits, likeliest, normalise, sum_by
 from ghostpoi.attack.adversaries.habits import HabitsLeak
+from ghostpoi.attack.counting import ranked
 from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import haversine_km
@@ -92,7 +93,12 @@ class HiddenMarkov(Adversary):
 
         A16 and A20 ask what A9 and A14 have just asked, so the last answers are kept.
         """
-        return _inferred(self, Question(evidence))
+        asked = self, key_of(evidence)
+        found = _answers.pop(asked, None) or self.inferred(evidence)
+        _answers[asked] = found  # behind all others
+        while len(_answers) > KEPT_ANSWERS:
+            del _answers[next(iter(_answers))]
+        return found
 
     def inferred(self, evidence: Evidence) -> tuple[States, Floats]:
         """Infer what `infer` returns."""
@@ -139,22 +145,7 @@ class HiddenMarkov(Adversary):
         return own / (_others(s.habit[e.before], joint) + self.user_steps) / habit
 
 
-class Question:
-    """What is known of a release. Two are equal if all numbers in them are."""
-
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence, self.key = evidence, key_of(evidence)
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Question) and other.key == self.key
-
-
-@lru_cache(maxsize=KEPT_ANSWERS)
-def _inferred(model: HiddenMarkov, asked: Question) -> tuple[States, Floats]:
-    return model.inferred(asked.evidence)
+_answers: dict[tuple[HiddenMarkov, object], tuple[States, Floats]] = {}  # the KEPT_ANSWERS asked for last
 
 
 def states_of(
@@ -171,7 +162,8 @@ def states_of(
     follows = np.append(np.diff(session) == 0, False) if len(at) else at
     group = np.full(len(at), -1)
     group[~at] = v.group
-    rank = ranks_of(share, v.owner, v.first)
+    rank, (order, nth) = np.empty(len(share), np.int64), ranked(share, v.owner, v.first)
+    rank[order] = nth
     likely = share >= least * np.maximum.reduceat(share, v.first)[v.owner] if len(share) else share > 0
     options = np.append(np.bincount(v.owner[likely], minlength=len(v.first)), 1)[group]  # (N,), the last for -1
     left = np.flatnonzero(follows if among is None else follows & among)
@@ -190,14 +182,6 @@ def states_of(
     bounds = np.searchsorted(place[position][owner], np.arange(int(place.max(initial=-1)) + 2))
     weight = normalise(weight, first, owner)
     return States(position, bounds, follows[position], first, owner, poi, user, habit, weight)
-
-
-def ranks_of(share: Floats, owner: Longs, first: Longs) -> Longs:
-    """Return the place of each option among those of its owner, 0 for the largest share; ties go to the first."""
-    rank = np.empty(len(share), np.int64)
-    order = np.lexsort((-share, owner))
-    rank[order] = np.arange(len(share)) - first[owner[order]] if len(share) else 0
-    return rank
 
 
 def most_states(left: Longs, right: Longs, high: int, max_pairs: int) -> int:

@@ -17,8 +17,8 @@ import scipy  # its parts are loaded when they are used
 from ghostpoi.attack.adversaries.base import Device, Evidence, Prediction, Predictor, Seed
 from ghostpoi.attack.adversaries.deconvolution import TINY, estimate_popularity, normalise, popularity_hint, sum_by
 from ghostpoi.attack.adversaries.habits import HabitsLeak
-from ghostpoi.attack.counting import Comparison, CountingModel, SoftSessions
-from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
+from ghostpoi.attack.counting import Comparison, CountingModel, SoftSessions, top
+from ghostpoi.data.checkins import Bools, Floats, Longs
 from ghostpoi.data.places import SLOTS, slot_of
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.channel import Channel
@@ -69,7 +69,7 @@ class Posterior(Predictor):
         poi, share = np.zeros((n, self.kept), np.int32), np.zeros((n, self.kept))
         poi[at, 0], share[at, 0] = evidence.clean[at], 1.0
         for block in blocks(evidence, self.knowledge(evidence)):
-            likely, chance = top(block, self.shares(block), self.kept)
+            likely, chance = top(block.venue, self.shares(block), block.owner, block.first, self.kept)
             poi[block.position], share[block.position] = likely[block.group], chance[block.group]
         return SoftSessions(evidence.released, poi, share, np.ones(n))
 
@@ -257,14 +257,3 @@ def blocks(evidence: Evidence, known: Knowledge) -> Iterator[Block]:
     number = (np.cumsum(options) // OPTIONS).astype(np.int64)[part]
     for block in np.unique(number):
         yield Block.of(evidence, number == block, crowd, known)
-
-
-def top(block: Block, share: Floats, kept: int) -> tuple[Ints, Floats]:
-    """Return the likeliest venues of each group and their shares, (G, kept); ties go to the smaller POI."""
-    order = np.lexsort((block.venue, -share, block.owner))
-    place = np.arange(len(order)) - block.first[block.owner]
-    some = place < kept
-    poi, chance = np.zeros((len(block.count), kept), np.int32), np.zeros((len(block.count), kept))
-    poi[block.owner[some], place[some]] = block.venue[order][some]
-    chance[block.owner[some], place[some]] = share[order][some]
-    return poi, chance

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from ghostpoi.attack.adversaries.base import Adversary, Device, Measures, Seed
+from ghostpoi.attack.adversaries.base import Device, Measures, Seed
 from ghostpoi.attack.adversaries.deconvolution import TINY, estimate_popularity, popularity_hint, sum_by
 from ghostpoi.attack.adversaries.distillation import Distilled
 from ghostpoi.attack.adversaries.habits import HabitsLeak
@@ -287,17 +287,7 @@ def _blocks(size: Longs, most: int) -> Iterator[slice]:
 
 
 @dataclass(frozen=True)
-class RelinkedSteps(HiddenMarkov):
-    """Links sessions from the leak that it is given: A16 hides half of it to see how far links can be trusted."""
-
-    relinker: Relinker = Relinker()
-
-    def infer(self, evidence: Evidence) -> tuple[States, Floats]:
-        return super().infer(evidence.with_users(self.relinker.users(evidence)))
-
-
-@dataclass(frozen=True)
-class Relink(Adversary):
+class Relink(HiddenMarkov):
     """A17 finds out whose sessions stand under fresh pseudonyms, then runs A9 with the users found.
 
     A session is linked to a user with leaked sessions if it shows the same venues or crowds at the same hours. Without
@@ -311,14 +301,16 @@ class Relink(Adversary):
     needs_pseudonyms = True
 
     relinker: Relinker = Relinker()
-    then: Adversary = HiddenMarkov()
+
+    def infer(self, evidence: Evidence) -> tuple[States, Floats]:
+        return super().infer(evidence.with_users(self.users(evidence)))
 
     def restore_and_measure(self, evidence: Evidence, seed: Seed, device: Device) -> tuple[Ints, Measures]:
         """Add the share of sessions that were linked, of those whose pseudonym did not leak."""
         user = self.users(evidence)
         hidden = evidence.released.user == evidence.pseudonym
         linked = float((user != evidence.released.user)[hidden].mean()) if np.any(hidden) else 0.0
-        return self.then.restore(evidence.with_users(user), seed, device), {"linked": linked}
+        return self.restore(evidence.with_users(user), seed, device), {"linked": linked}
 
     def users(self, evidence: Evidence) -> Ints:
         return self.relinker.users(evidence)
@@ -334,7 +326,7 @@ class RelinkDistilled(Distilled):
     does = "links sessions as A17 does, then runs A16"
     needs_pseudonyms = True
 
-    steps: HiddenMarkov = RelinkedSteps()
+    steps: HiddenMarkov = Relink()
 
     def users(self, evidence: Evidence) -> Ints:
-        return Relinker().users(evidence)
+        return self.steps.users(evidence)

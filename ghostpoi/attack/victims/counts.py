@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from ghostpoi.attack.adversaries.distillation import after
+from ghostpoi.attack.adversaries.distillation import followers
 from ghostpoi.attack.counting import CountingModel, Scorer, SoftSessions, Sparse
 from ghostpoi.attack.victims.base import Exam, Job, Result, Victim
 from ghostpoi.attack.victims.judge import judged
@@ -70,9 +70,8 @@ class Markov(CountingVictim):
 
     def counts(self, train: Sessions, rows: int) -> tuple[sparse.csr_array, Floats]:
         """Return the score of each POI after each other, (P+1, P+1), and after any, (P+1,)."""
-        once, twice = (after(train, lag, rows) for lag in (1, 2))
         visits = np.bincount(train.poi, minlength=rows)
-        return once + self.back_off * (twice + once.T), self.popular * visits / max(1, visits.sum())
+        return followers(train, rows, self.back_off), self.popular * visits / max(1, visits.sum())
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class Asked:
     @staticmethod
     def of(vocabulary: Vocabulary, sessions: Sessions, seed: int, seeds: int, everything: bool) -> "Asked":
         """Take all steps, or those of one seed: its share of STEPS in an order that never changes."""
-        at = np.flatnonzero(np.diff(sessions.session_of()) == 0)
+        at = sessions.steps()
         count = len(at) if everything else min(len(at), -(-STEPS // max(1, seeds)))
         order = np.random.default_rng(DRAWN_BY).permutation(len(at))
         step = np.sort(np.roll(order, -seed * count)[:count])

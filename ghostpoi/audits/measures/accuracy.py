@@ -133,7 +133,7 @@ def share(yes: Bools) -> float:
 
 def steps(sessions: Sessions) -> tuple[Longs, Longs]:
     """Return the POI before and after every step inside a session, each (N - S,)."""
-    at = np.flatnonzero(np.diff(sessions.session_of()) == 0)
+    at = sessions.steps()
     return sessions.poi[at].astype(np.int64), sessions.poi[at + 1].astype(np.int64)
 
 

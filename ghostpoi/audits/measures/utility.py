@@ -63,7 +63,7 @@ def profile(sessions: Sessions, poi: Ints, vocabulary: Vocabulary) -> Profile:
     category = vocabulary.category[poi].astype(np.int64)
     squares = _squares(vocabulary)
     square = squares[poi]
-    step = np.flatnonzero(np.diff(sessions.session_of()) == 0)
+    step = sessions.steps()
     visited = np.unique(user * len(vocabulary) + poi)  # one per user and POI
     return Profile(
         poi.astype(np.int64),

@@ -8,7 +8,7 @@ from anonymous_city import choices, city, drawn
 
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.attack.adversaries.base import Predictor, predicted, purify
-from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, StepLengths, _inferred
+from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, StepLengths, _answers
 from ghostpoi.attack.evidence import Evidence, Rule, leak
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.sessions import Sessions
@@ -45,7 +45,7 @@ def test_without_a_seed_every_leak_and_every_seed_restores_the_same(name: str) -
 
 def test_the_same_question_is_answered_once_and_another_one_anew() -> None:
     known = evidence(city(40, 12), 1)
-    _inferred.cache_clear()
+    _answers.clear()
     first = HiddenMarkov().infer(known)
     again = HiddenMarkov().infer(evidence(city(40, 12), 1))
     assert again[1] is first[1]

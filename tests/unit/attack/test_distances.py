@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from attack_evidence import candidates_of, evidence_of
 
-from ghostpoi.attack.adversaries.kept_columns import at_distance
+from ghostpoi.attack.adversaries.lookups import at_distance
 
 STEP_KM = 1.11195  # a hundredth of a degree of latitude
 

@@ -30,7 +30,7 @@ def test_followers_by_hand() -> None:
     sessions = sessions_of([1, 2, 3], [1, 2])
     wanted = np.zeros((4, 4))
     wanted[1, 2], wanted[2, 3], wanted[1, 3], wanted[2, 1], wanted[3, 2] = 2, 1, 0.1, 0.2, 0.1
-    assert followers(sessions, sessions.poi, 4).toarray() == pytest.approx(wanted)
+    assert followers(sessions, 4).toarray() == pytest.approx(wanted)
 
 
 def test_a_mixed_chain_by_hand() -> None:

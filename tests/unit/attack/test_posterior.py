@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ghostpoi.attack.adversaries import ADVERSARIES, posterior
 from ghostpoi.attack.adversaries.habits import learn_from_pairs
-from ghostpoi.attack.adversaries.posterior import ABOUT, InformedPosterior, Knowledge, Posterior, blocks, top
+from ghostpoi.attack.adversaries.posterior import ABOUT, InformedPosterior, Knowledge, Posterior, blocks
+from ghostpoi.attack.counting import top
 from ghostpoi.attack.evidence import Evidence, Outside, Rule
 from ghostpoi.attack.victims.judge import ranks
 from ghostpoi.data.candidates import Candidates
@@ -171,9 +172,10 @@ def test_without_published_weights_the_release_and_the_leak_say_how_popular_venu
 def test_the_likeliest_of_each_group_in_order() -> None:
     evidence = evidence_of(CROWD, [0, 1], [[1], [2]])
     (block,) = blocks(evidence, Knowledge(uniform(CROWD), np.ones(4), None))
-    poi, share = top(block, np.array([0.2, 0.5, 0.3, 0.4, 0.2, 0.4]), 2)
+    groups = block.owner, block.first
+    poi, share = top(block.venue, np.array([0.2, 0.5, 0.3, 0.4, 0.2, 0.4]), *groups, 2)
     assert (poi.tolist(), share.tolist()) == ([[2, 3], [1, 3]], [[0.5, 0.3], [0.4, 0.4]])
-    assert top(block, np.full(6, 1 / 3), 4)[0].tolist() == [[1, 2, 3, 0]] * 2
+    assert top(block.venue, np.full(6, 1 / 3), *groups, 4)[0].tolist() == [[1, 2, 3, 0]] * 2
 
 
 @pytest.mark.parametrize("leaks", [False, True])
