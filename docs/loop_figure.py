@@ -23,8 +23,7 @@ from ghostpoi.draw.scoring import Position
 from ghostpoi.draw.table import publish
 from ghostpoi.randomness import Seed
 from ghostpoi.study import prepare_city
-from ghostpoi.study.day_map import CITY, typical_day
-from ghostpoi.study.figures import INK, METHODS, STYLE, save
+from ghostpoi.study.figures import CITY, INK, METHODS, STYLE, save, typical_day
 from ghostpoi.study.run import Releases
 
 FOLDER = Path(__file__).parent / "figures"

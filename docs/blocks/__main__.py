@@ -7,7 +7,6 @@ from docs import rerun_presets, rerun_recbole
 from docs.blocks import frontier, performance, reproduction
 from docs.blocks.common import DOCS, RESULTS, Block, filled
 from ghostpoi.study import figures
-from ghostpoi.study.day_map import draw_map
 from ghostpoi.study.results import Results
 
 
@@ -53,7 +52,7 @@ def main() -> None:
         figures.draw(Results.read(RESULTS, study, "strong", data), folder, ("svg",))
     performance.draw(performance.stored(), folder)
     if not (folder / "map.svg").exists():
-        draw_map(folder, print, formats=("svg",))
+        figures.draw_map(folder, print, formats=("svg",))
 
 
 if __name__ == "__main__":

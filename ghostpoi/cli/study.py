@@ -68,11 +68,10 @@ def figures(
 ) -> None:  # fmt: skip
     """Draw the figures of a study as PNG and SVG."""
     from ghostpoi.study import figures
-    from ghostpoi.study.day_map import draw_map
     from ghostpoi.study.results import Results
 
     if name == "map":
-        paths = draw_map(output, say, data)
+        paths = figures.draw_map(output, say, data)
     else:
         paths = figures.draw(Results.read(results, name, protocol, city), folder=output)
     for path in paths:

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, field, replace
 from queue import Queue
 from threading import Thread
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -23,22 +23,8 @@ from ghostpoi.processes import process_pool
 AHEAD = 3  # portions that are prepared at the same time
 
 
-class Maker(Protocol):
-    """What makes releases, measures and restorations, and leaves them in the cache."""
-
-    def train(self, methods: Sequence[str]) -> None: ...
-
-    def published(self, method: str, seed: int) -> object: ...
-
-    def restoration(self, contest: Contest, seed: int) -> object: ...
-
-    def answer(self, contest: Contest, seed: int) -> object: ...
-
-    def measures(self, method: str, seed: int) -> object: ...
-
-
 class Task(NamedTuple):
-    """One call of a maker."""
+    """One call of a maker: of what makes releases, measures and restorations, and leaves them in the cache."""
 
     name: Literal["train", "published", "restoration", "answer", "measures"]
     arguments: tuple[Any, ...]
@@ -83,7 +69,7 @@ class Portion(NamedTuple):
         return {task for task in needs if task}
 
 
-def prepared(makers: Sequence[Maker], portions: Iterator[Portion], workers: int) -> Iterator[Portion]:
+def prepared(makers: Sequence[Any], portions: Iterator[Portion], workers: int) -> Iterator[Portion]:
     """Yield each portion, in order, once it is in the cache. With one worker, the caller's process does the work."""
     if workers == 1:
         for portion in portions:
@@ -161,7 +147,7 @@ def _prepare(
         ready.put(e)
 
 
-_makers: Sequence[Maker]  # in a worker process
+_makers: Sequence[Any]  # in a worker process
 
 
 def _hand_out(inbox: Any, makers: bytes, workers: int) -> None:
@@ -174,7 +160,7 @@ def _start(inbox: Any) -> None:
     _makers = pickle.loads(inbox.get())
 
 
-def _make(maker: Maker, task: Task) -> None:
+def _make(maker: Any, task: Task) -> None:
     getattr(maker, task.name)(*task.arguments)
 
 

@@ -416,9 +416,3 @@ def _natural_loss(model: CausalTransformer, lm: CausalTransformer, weight: float
         natural = lm.log_probs(lm.hidden(torch.from_numpy(token).to(lm.device), batch.length).float())
         natural[:, 0] = 0  # padding is never restored
     return loss - weight * (model.log_probs(hidden).exp() * natural).sum(1).mean()
-
-
-def unchanged(evidence: Evidence, answers: list[Ints]) -> list[float]:
-    """Return the share of positions that did not leak and are as released, for each of the answers."""
-    at = ~evidence.positions
-    return [float((a[at] == evidence.released.poi[at]).mean()) if at.any() else 1.0 for a in answers]

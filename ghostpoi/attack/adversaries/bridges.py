@@ -31,16 +31,14 @@ class Bridge(Adversary):
         """Add how close the denoiser is to the identity: the share of positions left as released after each pass."""
         from ghostpoi.attack.adversaries import bridge_models
 
-        answers = bridge_models.answers(evidence, self, seed, device)
-        return answers[-1], {"denoiser_identity": bridge_models.unchanged(evidence, answers)}
+        answers, at = bridge_models.answers(evidence, self, seed, device), ~evidence.positions
+        same = [float((a == evidence.released.poi)[at].mean()) if at.any() else 1.0 for a in answers]
+        return answers[-1], {"denoiser_identity": same}
 
 
 @dataclass(frozen=True)
 class AugmentedBridge(Bridge):
-    """A27 extends A2 by more pairs: substitutes that the rule allows, drawn as a method with a manifold term would.
-
-    Its trajectory LM learns from the release with the leaked sessions in clean form.
-    """
+    """A27 extends A2 by more pairs: substitutes that the rule allows and a trajectory LM finds natural."""
 
     number = 27
     title = "bridge, augmented"
@@ -65,10 +63,7 @@ class NaturalBridge(Bridge):
 
 @dataclass(frozen=True)
 class PairedBridge(Adversary):
-    """A10 learns the way back from released to clean sessions, in many small steps, and lets several samples vote.
-
-    Only A(released) is considered. Without a leak, the release stays.
-    """
+    """A10 learns the way back in small steps, inside A(released); samples vote. Without a leak, the release stays."""
 
     number = 10
     title = "paired bridge"

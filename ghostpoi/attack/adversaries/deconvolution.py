@@ -51,10 +51,11 @@ class Visits:
         known = user[at] * rows + evidence.clean[at]
         habits, place = np.unique(np.concatenate([group_user[owner] * rows + clean, known]), return_inverse=True)
         habit, leaked_habit = place[: len(clean)], place[len(clean) :]
+        own, leaked = habit * wide + group_symbol[owner], np.sort(leaked_habit * wide + symbol[at])
         return Visits(
             channel, count.astype(float), group, np.searchsorted(owner, np.arange(len(groups))), owner, entry, clean,
             habit, habits // rows, habits % rows, np.bincount(leaked_habit, minlength=len(habits)).astype(float),
-            _occurrences(habit * wide + group_symbol[owner], leaked_habit * wide + symbol[at]),
+            (np.searchsorted(leaked, own, "right") - np.searchsorted(leaked, own)).astype(float),
             np.bincount(evidence.clean[at], minlength=rows).astype(float),
         )  # fmt: skip
 
@@ -111,11 +112,6 @@ class Visits:
             low, high = np.searchsorted(self.habit_user, [user[a], user[b - 1] + 1])
             yield slice(int(self.first[a]), end), slice(a, b), slice(int(low), int(high))
 
-    def habit_visits(self, share: Floats, power: float) -> Floats:
-        """Return the visits of each habit under a posterior, weighted as in `posterior`, (H,)."""
-        weight = (self.count**power)[self.owner]
-        return self.habit_leaked + sum_by(self.habit, share * weight, len(self.habit_leaked))
-
     def expected(self, share: Floats) -> Floats:
         """Return the visits to each POI under a posterior, leaked ones included, (P+1,)."""
         return self.popular + sum_by(self.clean, share * self.count[self.owner], len(self.popular))
@@ -171,18 +167,9 @@ def likeliest(share: Floats, clean: Longs, owner: Longs, first: Longs) -> Ints:
     return clean[best[one]].astype(np.int32)
 
 
-def _occurrences(key: Longs, among: Longs) -> Floats:
-    """Count how often each key occurs among others."""
-    ordered = np.sort(among)
-    return (np.searchsorted(ordered, key, "right") - np.searchsorted(ordered, key)).astype(float)
-
-
 @dataclass(frozen=True)
 class Deconvolution(Adversary):
-    """A6 knows the public rule alone and estimates how popular each venue is.
-
-    EM finds the visits to each p that explain best how often each q was released.
-    """
+    """A6 knows the public rule alone. EM finds the visits to each p that explain best how often each q was released."""
 
     number = 6
     title = "popularity deconvolution"

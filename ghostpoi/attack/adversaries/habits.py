@@ -89,17 +89,16 @@ class HabitsLeak(Adversary):
         """Return how much likelier the user's region makes each option, (T,); the sum of the prior stays the same."""
         if rule.lat is None or rule.lon is None:
             return np.ones(len(share))
-        near = closeness(visits, visits.habit_visits(share, self.repeat_power), rule.lat, rule.lon, self.near_km)
+        visited = share * (visits.count**self.repeat_power)[visits.owner]
+        visited = visits.habit_leaked + sum_by(visits.habit, visited, len(visits.habit_leaked))
+        near = closeness(visits, visited, rule.lat, rule.lon, self.near_km)
         near = np.maximum(near, TINY)[visits.habit] ** self.near_power
         return near * (base.sum() / max((base * near).sum(), TINY))
 
 
 @dataclass(frozen=True)
 class Habits(HabitsLeak):
-    """A7 is A8 without the leak.
-
-    What a user's draws from one candidate set have in common reveals the venue.
-    """
+    """A7 is A8 without the leak: what a user's draws from one candidate set have in common reveals the venue."""
 
     number = 7
     title = "user habits"

@@ -62,10 +62,7 @@ class Transitions:
 
 @dataclass(frozen=True)
 class HiddenMarkov(Adversary):
-    """A9 extends A8 by the steps from one venue to the next, which people repeat.
-
-    A step is as likely as the user, or failing that everybody, was seen to take it.
-    """
+    """A9 extends A8 by the steps from one venue to the next: as likely as the user, or everybody, was seen to go."""
 
     number = 9
     title = "hidden Markov model"
@@ -89,10 +86,7 @@ class HiddenMarkov(Adversary):
         return evidence.fill(answer[~evidence.positions])
 
     def infer(self, evidence: Evidence) -> tuple[States, Floats]:
-        """Return the states of all positions and their probabilities given whole sessions, (T,).
-
-        A16 and A20 ask what A9 and A14 have just asked, so the last answers are kept.
-        """
+        """Return the states of all positions and their probabilities given whole sessions, (T,)."""
         asked = self, key_of(evidence)
         found = _answers.pop(asked, None) or self.inferred(evidence)
         _answers[asked] = found  # behind all others
@@ -114,21 +108,17 @@ class HiddenMarkov(Adversary):
         return states, belief
 
     def length_weight(self, evidence: Evidence, channel: Channel, s: States, e: Transitions) -> Floats:
-        """Return how much likelier its length makes each step, (E,), as leaked steps show."""
-        return self.nearness(evidence, channel)[bands(s, e, evidence.rule)]
-
-    def nearness(self, evidence: Evidence, channel: Channel) -> Floats:
-        """Return how much likelier leaked steps of each length are than what A7 infers about their ends, (bands,)."""
+        """Return how much likelier its length makes each step, (E,): leaked steps next to what A7 infers about them."""
         at, blind = evidence.positions, evidence.without_leak()
         visits, _, share = self.habits.explain(blind, channel, evidence.symbol)
-        s = states_of(blind, visits, share, self.least / 10, self.max_pairs, at)
-        e = transitions_of(s, at)
-        true = evidence.clean[s.position[s.owner]] == s.poi  # (T,)
-        taken = true[e.before] & true[e.after]
-        allowed = sum_by(e.step, taken.astype(float))[e.step] > 0  # a step that the rule does not allow shows nothing
-        band, guessed = bands(s, e, evidence.rule), s.weight[e.before] * s.weight[e.after]
+        ends = states_of(blind, visits, share, self.least / 10, self.max_pairs, at)
+        steps = transitions_of(ends, at)
+        true = evidence.clean[ends.position[ends.owner]] == ends.poi  # (T,)
+        taken = true[steps.before] & true[steps.after]
+        allowed = sum_by(steps.step, taken.astype(float))[steps.step] > 0  # what the rule does not allow shows nothing
+        band, guessed = bands(ends, steps, evidence.rule), ends.weight[steps.before] * ends.weight[steps.after]
         count, expected = (sum_by(band[allowed], v[allowed].astype(float), len(BANDS_KM) + 2) for v in (taken, guessed))
-        return (count + self.band_steps) / (expected + self.band_steps)
+        return ((count + self.band_steps) / (expected + self.band_steps))[bands(s, e, evidence.rule)]
 
     def lift(self, s: States, e: Transitions, belief: Floats, joint: Floats, popularity: Floats) -> Floats:
         """Return how much likelier each step makes the state it leads to than the user's habits alone do, (E,)."""
@@ -145,7 +135,8 @@ class HiddenMarkov(Adversary):
         return own / (_others(s.habit[e.before], joint) + self.user_steps) / habit
 
 
-_answers: dict[tuple[HiddenMarkov, object], tuple[States, Floats]] = {}  # the KEPT_ANSWERS asked for last
+# The KEPT_ANSWERS asked for last: A16 and A20 ask what A9 and A14 have just asked.
+_answers: dict[tuple[HiddenMarkov, str], tuple[States, Floats]] = {}
 
 
 def states_of(
@@ -255,11 +246,7 @@ def _others(key: Longs, weight: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class StepLengths(HiddenMarkov):
-    """A14 extends A7 by the steps from one venue to the next, as A9 extends A8.
-
-    No leak shows it how far people go; a table of another region does. Steps matter as far as they differ from what A7
-    expects.
-    """
+    """A14 extends A7 as A9 extends A8. A table of another region, in place of a leak, shows how far people go."""
 
     number = 14
     title = "known step lengths"

@@ -111,7 +111,8 @@ def guesses(evidence: Evidence, restored: Ints) -> Iterator[Ints]:
             for suggested in (column.named[row], looked_up(evidence, context, nothing)):
                 guess = np.where(inside, suggested, 0).astype(np.int32)
                 yield guess
-                yield _allowed(guess, evidence)  # the rule excludes some true pairs too
+                # Only those that the rule can turn into the released POI; it excludes some true pairs, too.
+                yield np.where(evidence.rule.channel.find(guess, evidence.symbol) >= 0, guess, 0).astype(np.int32)
         for unit in UNITS_KM:
             yield at_distance(evidence, column.value * unit, restored)
 
@@ -136,13 +137,6 @@ def at_distance(evidence: Evidence, km: Floats, restored: Ints) -> Ints:
     return found
 
 
-def _allowed(guess: Ints, evidence: Evidence) -> Ints:
-    """Drop guesses that the rule cannot turn into the released POI."""
-    made = np.flatnonzero(guess)
-    possible = evidence.rule.channel.find(guess[made].astype(np.int64), evidence.symbol[made]) >= 0
-    return np.where(np.isin(np.arange(len(guess)), made[possible]), guess, 0).astype(np.int32)
-
-
 def gain_of(guess: Ints, right: Bools, clean: Ints, at: Bools) -> float:
     """Return how much more often a guess is right than A8 where there is one; 0 if there are too few to know."""
     made = at & (guess > 0)
@@ -151,10 +145,10 @@ def gain_of(guess: Ints, right: Bools, clean: Ints, at: Bools) -> float:
 
 @dataclass(frozen=True)
 class KeptColumns(Adversary):
-    """A13 extends A8 by every column that the release did not change.
+    """A13 extends A8 by every column that the release did not change. Without kept columns, A13 is A8.
 
     A value may name a venue (an id, a position), be the length of a step, or go with a venue as leaked pairs show. Half
-    of the leak decides which of these guesses are better than A8. Without kept columns, A13 is A8.
+    of the leak decides which of these guesses are better than A8.
     """
 
     number = 13

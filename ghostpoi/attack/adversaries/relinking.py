@@ -190,7 +190,8 @@ class Scene:
             chance = 1 + share * (repeat - 1) + m.near * (near - 1)
             lift = np.log(((1 - own) * chance + stranger) / (1 - own + stranger))
             odds = prior[u] + m.caution * sum_by(self.unit, lift, self.units)
-            possible = free & (odds > np.log(UNLIKELY)) & ~self.overlaps(np.flatnonzero(self.user == u))
+            overlaps = self.clash(np.arange(self.units), np.flatnonzero(self.user == u)).any(axis=1)
+            possible = free & (odds > np.log(UNLIKELY)) & ~overlaps
             unit = np.flatnonzero(possible)
             parts.append((unit, np.full(len(unit), u), odds[unit]))
         unit, user, odds = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -223,10 +224,6 @@ class Scene:
                 total[own] -= w * part[own]
             known[own] -= w * np.minimum(np.diff(self.start), MOST)[self.unit[own]]
         return np.maximum(repeat / hours, 0), np.maximum(close / known, 0), known
-
-    def overlaps(self, units: Longs) -> Bools:
-        """Mark the pseudonyms that are too close in time to one of these to be of the same user, (units,)."""
-        return np.asarray(self.clash(np.arange(self.units), units).any(axis=1))
 
     def clash(self, one: Longs, other: Longs) -> Bools:
         """Return whether two pseudonyms are too close in time to be of the same user, (one, other)."""
@@ -288,11 +285,7 @@ def _blocks(size: Longs, most: int) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class Relink(HiddenMarkov):
-    """A17 finds out whose sessions stand under fresh pseudonyms, then runs A9 with the users found.
-
-    A session is linked to a user with leaked sessions if it shows the same venues or crowds at the same hours. Without
-    a leak, A17 is A9.
-    """
+    """A17 links sessions to users with leaked sessions by venues or crowds and hours. Without a leak, A17 is A9."""
 
     number = 17
     title = "relinking"

@@ -81,7 +81,9 @@ def pack(pairs: Windows, batches: Sequence[Longs], device: torch.device) -> list
         token_at[place] = np.arange(len(place))
         owner[place] = np.repeat(np.arange(len(length)), length)
         index = spans(start[windows], length)
-        parts += [owner, index, position, place, token_at, *_step_order(length, position)]
+        by_length = np.argsort(np.argsort(-length, kind="stable"))
+        order = np.argsort(position * len(length) + np.repeat(by_length, length), kind="stable")
+        parts += [owner, index, position, place, token_at, order, np.argsort(order)]
         sizes.append((width, np.bincount(position).tolist()))
     if not parts:
         return []
@@ -93,12 +95,6 @@ def pack(pairs: Windows, batches: Sequence[Longs], device: torch.device) -> list
         PackedRows(running, piece[7 * i].view(-1, width), *piece[7 * i + 1 : 7 * i + 7])
         for i, (width, running) in enumerate(sizes)
     ]
-
-
-def _step_order(length: Longs, position: Longs) -> tuple[Longs, Longs]:
-    by_length = np.argsort(np.argsort(-length, kind="stable"))
-    order = np.argsort(position * len(length) + np.repeat(by_length, length), kind="stable")
-    return order, np.argsort(order)
 
 
 class StackedModel:

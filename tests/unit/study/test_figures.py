@@ -13,7 +13,7 @@ from study_cells import frontier_cells, main_cells
 
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
-from ghostpoi.study import day_map, figures
+from ghostpoi.study import figures
 from ghostpoi.study.figures import REACHES, places
 from ghostpoi.study.results import Results
 
@@ -106,9 +106,9 @@ def test_map(tmp_path: Path) -> None:
     poi = np.array([1, 2, 1, 3, 4, 5, 6, 7, 8], np.int32)
     times = np.array([0, 10, 20, 0, 10, 20, 30, 40, 200_000])
     sessions = Sessions(np.array([0, 1]), np.array([0, 3, 9]), poi, times, np.arange(9))
-    day = day_map.typical_day(sessions, known)
+    day = figures.typical_day(sessions, known)
     assert day == slice(3, 8)  # the last check-in belongs to another day
-    drawn = day_map.day_map(poi, known, {"ghost": poi[::-1].copy(), "random": poi}, day)
+    drawn = figures.day_map(poi, known, {"ghost": poi[::-1].copy(), "random": poi}, day)
     assert [axes.get_title() for axes in drawn.axes] == [
         "clean",
         "GHOST\n4 of 5 moved here,\n89% in the whole city",
@@ -116,4 +116,4 @@ def test_map(tmp_path: Path) -> None:
     ]
     assert {path.suffix for path in figures.save(drawn, tmp_path, "map") if path.stat().st_size} == {".png", ".svg"}
     with pytest.raises(InputError, match="no day of 5 different venues"):
-        day_map.typical_day(sessions.take(np.array([True, False])), known)
+        figures.typical_day(sessions.take(np.array([True, False])), known)

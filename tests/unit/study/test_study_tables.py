@@ -227,7 +227,8 @@ def test_a_new_adversary_and_a_study_of_ones_own(tmp_path: Path, monkeypatch: py
 
 def test_what_studies_need() -> None:
     code = (
-        "import sys, ghostpoi.attack.victims, ghostpoi.study.day_map; from ghostpoi import attack, draw;"
+        "import sys, ghostpoi.attack.victims, ghostpoi.study.figures, ghostpoi.study.run;"
+        "from ghostpoi import attack, draw;"
         "plugins = attack.adversaries.ADVERSARIES, attack.victims.VICTIMS, draw.methods.METHODS;"
         "[list(registry.values()) for registry in plugins];"
         "sys.exit('polars' in sys.modules)"
