@@ -1,4 +1,4 @@
-"""Measure what prepared data alone says about statements of the paper: candidate sets, distances and speed of a city.
+"""Measure what prepared data alone says: about candidate sets, distances and speed, and what no adversary can exceed.
 
     python docs/rerun_facts.py nyc.npz ca.npz
 
@@ -15,15 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from ghostpoi.attack.evidence import Outside
+from ghostpoi.audits.measures.bound import CrowdVisits, bound
 from ghostpoi.audits.measures.utility import steps_over_limit
 from ghostpoi.data.candidates import Candidates, candidate_sets, find
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.displacement import NOMINAL_KM
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.data.places import of_sessions, with_use
+from ghostpoi.data.places import of_sessions, slot_of, with_use
 from ghostpoi.data.prepared import Prepared, load
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.draw.crowds import by_hours
+from ghostpoi.draw.publication import publication
 from ghostpoi.settings import CandidateSettings, SpeedSettings
 
 RESULTS = Path(__file__).parent.parent / "results" / "data-facts.json"  # by name of the data
@@ -60,6 +63,7 @@ def data_facts(data: Prepared) -> dict[str, Any]:
         "learned": learned_facts(data),
         "beyond_1km_drawn": beyond_nominal(data.candidates, v, train.poi),
         "over_speed_limit": speed_facts(train, v),
+        "bound": bound_facts(data),
     }
 
 
@@ -91,6 +95,18 @@ def speed_facts(sessions: Sessions, vocabulary: Vocabulary) -> dict[str, float]:
     """Count the clean steps inside sessions that imply a speed over the paper's limit."""
     over = steps_over_limit(sessions, sessions.poi, vocabulary, SpeedSettings())
     return {"steps": len(over), "over": int(over.sum()), "share": float(over.mean()) if len(over) else 0.0}
+
+
+def bound_facts(data: Prepared) -> dict[str, float]:
+    """Return what nobody can exceed who names the clean venues of training visits behind the default release."""
+    v, train, chosen = data.vocabulary, data.train, publication("crowd", "strong")
+    sets = chosen.method.candidate_sets(of_sessions(train, v), chosen.candidates)
+    user = np.repeat(train.user, train.length).astype(np.int64)
+    published = np.zeros(len(v))
+    if sets.weight is not None:
+        published[sets.poi] = sets.weight
+    priors = {"nothing": Outside(), "published": Outside(published), "city": Outside.true(train, v)}
+    return bound(CrowdVisits(sets, user, train.poi, slot_of(train.time)), priors)
 
 
 def learned_facts(data: Prepared) -> dict[str, dict[str, float]]:

@@ -120,6 +120,11 @@ class Given(NamedTuple):
         return MOST[self.leak] * (1 if self.data == NYC else 2)
 
     @property
+    def highest(self) -> Attack:
+        """What an adversary reaches who may also ignore the release."""
+        return max(self.strongest, self.control, key=lambda attack: attack.accuracy["mean"])
+
+    @property
     def row(self) -> tuple[str, ...]:
         """The row of the table."""
         around = half(self.gap)
@@ -144,6 +149,19 @@ def given() -> list[Given]:
         found.append(Given(data, knowledge, leak, attack, known(control(r, leak)), gap))
     gaps = holm([one.gap for one in found])
     return [one._replace(gap=known(gap)) for one, gap in zip(found, gaps, strict=True)]
+
+
+def headline() -> str:
+    """How often the next venue is guessed right without the release, with it, and from the clean data."""
+    found = {(one.data, one.leak): one for one in given() if one.knowledge == TRUE}
+    names = {data: labels.data(study("frontier", data=data)) for data in CITIES}
+    clean = [known(study("frontier", data=data).of("counting").value("clean", "clean")) for data, _ in found]
+    rows = [
+        ("without the release", *(show(one.control, 3) for one in found.values())),
+        ("with the default release", *(show(one.highest, 3) for one in found.values())),
+        ("with the clean data", *(show(one, 3) for one in clean)),
+    ]
+    return table(("next venue guessed right", *(f"{names[data]}, {LEAKS[leak]}" for data, leak in found)), rows)
 
 
 def given_away() -> str:
@@ -200,6 +218,26 @@ def distances() -> str:
         name = share.replace("_", " ").replace("km", " km").replace("0.5", ".5")
         rows.append((labels.data(r), name, show(clean, 3), show(stay, 3), *cells))
     head = ("city", "guess", "clean data", "staying", "no leak", "of clean", "5% leak", "of clean")
+    return table(head, rows)
+
+
+PRIORS = {  # of the bound: what it stands for, and the adversary with this knowledge and no leak
+    "published": ("the published visits of each venue", "posterior-no-leak"),
+    "city": ("also the true popularity and hours", "posterior-informed-no-leak"),
+    "habits": ("each person's true number of visits to each venue", ""),
+}
+
+
+def bound() -> str:
+    """How often the clean venue of a past visit can be named, next to how often adversaries name it."""
+    facts, rows = json.loads((RESULTS / "data-facts.json").read_text("utf-8")), list[tuple[str, ...]]()
+    for data, (prior, (knows, adversary)) in product(CITIES, PRIORS.items()):
+        r, limit = study("frontier", data=data), facts[data]["bound"]
+        shown = labels.data(r), knows, show(limit[f"{prior}_vulnerability"], 3), f"{limit[f'{prior}_guesses']:.1f}"
+        restored = r.measures(DEFAULT, adversary)["restored"] if adversary else None
+        attack = Attack(adversary, spread(restored)) if restored else None
+        rows.append((*shown, show(attack, 3)))
+    head = ("city", "known beforehand", "first guess right", "guesses", "recovered without a leak")
     return table(head, rows)
 
 
@@ -360,9 +398,11 @@ def _beyond_leak(r: Results, m: str, among: Sequence[str]) -> Verdict | None:
 
 
 BLOCKS: dict[str, Block] = {
+    "headline": headline,
     "given-away": given_away,
     "limits": limits,
     "distances": distances,
+    "bound": bound,
     "everyone": everyone,
     "aware": aware,
     "blind": blind,

@@ -57,7 +57,7 @@ def answers() -> str:
         rows.append((labels.data(found[0]), *paper_s, *knows))
     heads = [
         f"{m}, {who}"
-        for who in ("A1 to A3", "adversaries that know the rule, 5% leak / none")
+        for who in ("the paper's adversaries A1 to A3", "adversaries that know the rule, 5% leak / none")
         for m in ("PGD", "random")
     ]
     return table(("does GHOST protect better than", *heads), rows)
