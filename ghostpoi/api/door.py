@@ -38,12 +38,8 @@ def _is_frame(value: Any) -> bool:
     return known(value) is not None
 
 
-def _is_release(value: Any) -> bool:
-    return _is_path(value) or hasattr(value, "manifest")
-
-
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(_is_text(key) for key in value)
+def _is_texts(value: Any, values: Callable[[Any], bool] = lambda value: True) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, value)) and all(map(values, value.values()))
 
 
 _is_text, _is_path = _is(str), _is(str, os.PathLike)
@@ -69,19 +65,13 @@ KINDS = {
     "flag": Kind(lambda value: type(value).__name__ in ("bool", "bool_"), "True or False", "bool", become=bool),
     "path": Kind(_is_path, PATH, PATH_HINT, "a list of paths"),
     "source": Kind(lambda value: _is_path(value) or _is_frame(value), f"{PATH} or {FRAME}", "PathLike | IntoFrame"),
-    "release": Kind(_is_release, f"{PATH} or what protect returned", "PathLike | Release[Any]", "a list of releases"),
-    "released": Kind(lambda value: _is_release(value) or _is_frame(value), f"{PATH}, what protect returned or {FRAME}",
-                     "PathLike | Release[Any] | IntoFrame"),
-    "mapping": Kind(lambda value: _is_mapping(value) and all(map(_is_text, value.values())), "a dict of texts",
-                    "Mapping[str, str]", become=dict),
-    "settings": Kind(_is_mapping, "a dict or a list of texts", "Mapping[str, Any] | Sequence[str]", become=dict),
+    "release": Kind(lambda value: _is_path(value) or hasattr(value, "manifest"), f"{PATH} or what protect returned",
+                    "PathLike | Release[Any]", "a list of releases"),
+    "released": Kind(lambda value: _is_path(value) or hasattr(value, "manifest") or _is_frame(value),
+                     f"{PATH}, what protect returned or {FRAME}", "PathLike | Release[Any] | IntoFrame"),
+    "mapping": Kind(lambda value: _is_texts(value, _is_text), "a dict of texts", "Mapping[str, str]", become=dict),
+    "settings": Kind(_is_texts, "a dict or a list of texts", "Mapping[str, Any] | Sequence[str]", become=dict),
 }  # fmt: skip
-
-
-def signature_of(step: str, returns: Any) -> inspect.Signature:
-    """Return the signature of a step, as its options are declared."""
-    options = [one for one in declared()[step].values() if one.only != "command"]
-    return inspect.Signature(list(map(_parameter, options)), return_annotation=returns)
 
 
 def _parameter(one: Option) -> inspect.Parameter:
@@ -157,7 +147,9 @@ class Door:
 def step(function: Callable[[Door, Given], R]) -> Callable[..., R]:
     """Make a function a step of the Python API: it checks its arguments, and its messages name keywords."""
     name = function.__name__
-    signature = signature_of(name, function.__annotations__["return"])
+    options = [one for one in declared()[name].values() if one.only != "command"]
+    returns = function.__annotations__["return"]
+    signature = inspect.Signature(list(map(_parameter, options)), return_annotation=returns)
 
     @functools.wraps(function)
     def called(*arguments: Any, **keywords: Any) -> R:
