@@ -165,7 +165,11 @@ def with_urls(text: str) -> str:
 
 def in_shell(message: str) -> str:
     """Return a message with its options as the command line has them."""
-    return _spelled(message, lambda one: " ".join(f"{one.option.flag} {s}" for s in one.shown) or one.option.flag)
+    return _spelled(message, _in_shell)
+
+
+def _in_shell(one: Named) -> str:
+    return " ".join(f"{one.option.flag} {text}" for text in one.shown) or one.option.flag
 
 
 def in_studio(message: str) -> str:
@@ -176,7 +180,8 @@ def in_studio(message: str) -> str:
     """
 
     def written(named: Named) -> str:
-        label = _tables()[LABELS].get(named.option.name, named.option.flag)
+        if (label := _tables()[LABELS].get(named.option.name)) is None:  # no page asks for it
+            return f"{_in_shell(named)} in a terminal"
         values = [text.partition("=")[0] if named.option.type == "mapping" else text for text in named.values]
         return f"“{': '.join(filter(None, (label, ', '.join(values))))}”"
 

@@ -56,6 +56,8 @@ def _of_type(one: Option, value: Any) -> Any:
         return [f"{key}={text}" for key, text in value.items()] if isinstance(value, Mapping) else list(value)
     if one.type == "mapping":
         return dict(value or {})
+    if one.is_list and isinstance(value, str):
+        return [value]
     if one.type == "path" and value is not None:
         return tuple(map(Path, value)) if one.many else Path(value)
     return value

@@ -46,7 +46,7 @@ def run(folder: Path) -> None:
         answer = {"ok": False, "error": "not enough memory; use a larger machine or a smaller file"}
     except Exception as e:
         traceback.print_exc()
-        answer = {"ok": False, "error": f"this did not work ({type(e).__name__}); the private folder says more"}
+        answer = {"ok": False, "error": f"this did not work ({type(e).__name__}); {folder / 'log.txt'} says more"}
     store(folder / ANSWER, answer | {"said": said, "refused": refused})
 
 
