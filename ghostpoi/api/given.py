@@ -13,7 +13,7 @@ from ghostpoi.options import Option, declared, groups, option
 
 if TYPE_CHECKING:
     from ghostpoi import formats
-    from ghostpoi.formats.query import Query
+    from ghostpoi.formats.source import Query
     from ghostpoi.regions.scale import Scale
     from ghostpoi.release.private_folder import RowsRequest
 
@@ -66,8 +66,7 @@ def _of_type(one: Option, value: Any) -> Any:
 def source_of(source: Any, options: Mapping[str, Any], name: str = TABLE) -> formats.Source:
     """Return how to read a file or a data frame, with what the caller states about it."""
     from ghostpoi import formats
-    from ghostpoi.formats.query import is_url
-    from ghostpoi.formats.source import limit_of
+    from ghostpoi.formats.source import is_url, limit_of
 
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     limit, beside = limit_of(given.pop("max_size", None)), {}
@@ -94,7 +93,8 @@ def source_of(source: Any, options: Mapping[str, Any], name: str = TABLE) -> for
 
 def _query(place: str, asked: Mapping[str, Any]) -> Query | None:
     """Return what to read from a database; None if the check-ins are in none."""
-    from ghostpoi.formats.query import Query, database_of
+    from ghostpoi.formats.content import database_of
+    from ghostpoi.formats.source import Query
 
     if not database_of(place):
         if given := next((name for name, value in asked.items() if value), ""):

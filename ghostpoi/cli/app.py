@@ -190,7 +190,7 @@ def _hide_password() -> None:
     """Start again if a URL on the command line, which other users of the machine can list, holds a password."""
     if not any("://" in text for text in sys.argv):
         return
-    from ghostpoi.formats.query import without_password
+    from ghostpoi.formats.source import without_password
 
     for at, text in enumerate(sys.orig_argv):
         url, secret = without_password(text)
@@ -207,7 +207,7 @@ def _interrupted() -> None:
 
 
 QUIET = ("api", "cli", "files", "stores", "settings", "plugins", "release.make", "release.private_folder",
-         "release.manifest", "regions.engine", "regions.scale", "formats.databases", "formats.query")  # fmt: skip
+         "release.manifest", "regions.engine", "regions.scale", "formats.databases", "formats.source")  # fmt: skip
 
 
 def _may_quote(error: InputError) -> bool:

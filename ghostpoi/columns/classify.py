@@ -48,9 +48,8 @@ from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Columns
-from ghostpoi.formats.forms import form_of, plain
 from ghostpoi.formats.geometry import boxes
-from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.rows import Rows, form_of, plain
 from ghostpoi.formats.source import POINT
 from ghostpoi.formats.times import TIMEZONE
 from ghostpoi.options import option

@@ -116,7 +116,7 @@ class GeoPackage(Described):
     def files(self, data: ExportData) -> dict[str, bytes]:
         import pyarrow as pa
 
-        from ghostpoi.formats.geopackage import written
+        from ghostpoi.formats.geometry import written
 
         venues = data.venues
         count = np.bincount(data.released.venue, minlength=len(venues.id))

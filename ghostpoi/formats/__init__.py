@@ -6,13 +6,12 @@ from pathlib import Path
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats import databases
-from ghostpoi.formats.base import CheckinFile, Format, kind_of, other_kind
-from ghostpoi.formats.compression import load
+from ghostpoi.formats.content import kind_of, load, other_kind
 from ghostpoi.formats.delimited import read_venues
 from ghostpoi.formats.fields import none_complete
 from ghostpoi.formats.folder import is_empty, is_folder, read_folder
 from ghostpoi.formats.rows import Columns, Rows
-from ghostpoi.formats.source import Reading, Source
+from ghostpoi.formats.source import CheckinFile, Format, Reading, Source
 from ghostpoi.options import option
 from ghostpoi.plugins import Registry
 
@@ -25,7 +24,7 @@ FORMATS: Registry[Format] = Registry(
         "table": "delimited:TABLE",
         "geojson": "records:GEOJSON",
         "json": "records:JSON",
-        "excel": "excel:EXCEL",
+        "excel": "records:EXCEL",
         "geopackage": "delimited:GEOPACKAGE",
     },
 )

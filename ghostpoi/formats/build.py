@@ -18,7 +18,7 @@ import polars as pl
 from ghostpoi.data.checkins import DATE, Checkins, Floats, Longs, by_user_and_time
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import CheckinFile, kind_of
+from ghostpoi.formats.content import kind_of
 from ghostpoi.formats.fields import (
     COLUMN_NAMES,
     Where,
@@ -29,9 +29,8 @@ from ghostpoi.formats.fields import (
     plain_name,
     to_checkins,
 )
-from ghostpoi.formats.forms import NUMBER
-from ghostpoi.formats.rows import Rows
-from ghostpoi.formats.source import POINT, POSITIONS, Source
+from ghostpoi.formats.rows import NUMBER, Rows
+from ghostpoi.formats.source import POINT, POSITIONS, CheckinFile, Source
 from ghostpoi.formats.times import TIMEZONE, needs_zone, parse_times, states_zones
 from ghostpoi.options import option
 from ghostpoi.plugins import installing

@@ -16,9 +16,9 @@ from ghostpoi.data.checkins import DATE
 from ghostpoi.errors import ConnectionLost, InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import geometry
+from ghostpoi.formats.content import database_of
 from ghostpoi.formats.fields import find_columns
-from ghostpoi.formats.query import URL, Query, database_of, quoted, shown_place
-from ghostpoi.formats.source import Source
+from ghostpoi.formats.source import URL, Query, Source, quoted, shown_place
 from ghostpoi.options import option
 from ghostpoi.plugins import installing
 

@@ -13,12 +13,10 @@ import polars as pl
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS, NAME
 from ghostpoi.errors import InputError
 from ghostpoi.formats import text
-from ghostpoi.formats.base import PARQUET, CheckinFile, Format
 from ghostpoi.formats.build import own_columns, to_file
-from ghostpoi.formats.compression import is_binary, load
+from ghostpoi.formats.content import PARQUET, is_binary, is_geopackage, load
 from ghostpoi.formats.fields import find_columns, find_venue_columns, names_column
-from ghostpoi.formats.query import is_geopackage
-from ghostpoi.formats.source import POINT, VENUE, Source, VenueTable
+from ghostpoi.formats.source import POINT, VENUE, CheckinFile, Format, Source, VenueTable
 from ghostpoi.formats.times import TIMEZONE
 from ghostpoi.options import option
 
@@ -89,7 +87,7 @@ TABLE = Format("delimited text with a header line (CSV, TSV, `;`, `|`), or Parqu
 
 
 def _read_geopackage(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-    from ghostpoi.formats.geopackage import read_layer
+    from ghostpoi.formats.geometry import read_layer
     from ghostpoi.formats.parquet import ParquetRows, to_checkin_file
 
     table, schema = read_layer(source, data)

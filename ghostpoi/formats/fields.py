@@ -17,8 +17,7 @@ import polars as pl
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, NAME, Checkins, Longs, renumber
 from ghostpoi.errors import InputError
 from ghostpoi.formats import geometry
-from ghostpoi.formats.base import CheckinFile
-from ghostpoi.formats.source import POINT, VENUE, Reading, Source
+from ghostpoi.formats.source import POINT, VENUE, CheckinFile, Reading, Source
 from ghostpoi.formats.times import TIMEZONE, has_names, is_short, parse_times, split_names, stripped, zone_of
 from ghostpoi.options import option
 

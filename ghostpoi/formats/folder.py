@@ -16,11 +16,10 @@ import numpy as np
 from ghostpoi.data.checkins import concatenated
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED, extension
-from ghostpoi.formats.base import PARQUET, CheckinFile
-from ghostpoi.formats.compression import load
+from ghostpoi.formats.content import PARQUET, load
 from ghostpoi.formats.delimited import delimiter_of
 from ghostpoi.formats.rows import Rows, not_joined
-from ghostpoi.formats.source import Source
+from ghostpoi.formats.source import CheckinFile, Source
 from ghostpoi.formats.text import first_line, is_utf8
 from ghostpoi.options import option
 

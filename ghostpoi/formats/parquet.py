@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import IDS, Floats
 from ghostpoi.errors import InputError
 from ghostpoi.formats import geometry
-from ghostpoi.formats.base import PARQUET, CheckinFile
 from ghostpoi.formats.build import file_of_rows
+from ghostpoi.formats.content import PARQUET
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.formats.geometry import LAYER
-from ghostpoi.formats.geopackage import one_layer
+from ghostpoi.formats.geometry import LAYER, one_layer
 from ghostpoi.formats.rows import Index, Rows
-from ghostpoi.formats.source import POINT, Source
+from ghostpoi.formats.source import POINT, CheckinFile, Source
 from ghostpoi.formats.times import EARLIEST, LATEST
 
 WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory; 8 for other types

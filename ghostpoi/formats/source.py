@@ -1,4 +1,4 @@
-"""A source: where rows come from, and how to read them where the file itself does not say.
+"""A source: where rows come from, and how to read them where the file does not say; and a file that was read.
 
 The options of a command apply to every file that it reads, except to a release, which states its own in its manifest.
 """
@@ -8,15 +8,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
+import numpy as np
 import polars as pl
 
 from ghostpoi import files
+from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
-from ghostpoi.formats.query import Query, without_password
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.times import is_zone
 from ghostpoi.options import option, with_urls
@@ -152,6 +155,74 @@ class VenueTable:
         return self.where(self.fields["poi"].to_list().index(str(poi).strip()))
 
 
+URL = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
+SECRET = re.compile(r"([?&])password=([^&]*)(&?)")
+
+
+@dataclass(frozen=True)
+class Query:
+    """What to read from a database, and where that is."""
+
+    place: str = field(repr=False)  # the URL of a server, which may hold a password, or the path of a file
+    table: str = ""
+    sql: str = ""  # in place of a table
+    order_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.table) == bool(self.sql):
+            asked = "give one of them" if self.table else "name what to read"
+            raise InputError(
+                f"{shown_place(self.place)} is a database; {asked}: {option('table', 'NAME')} or "
+                f"{option('query', 'SELECT ...', shown=repr)}"
+            )
+
+    def __str__(self) -> str:
+        what = f"table {self.table}" if self.table else "the query"
+        return f"{what} of {shown_place(self.place)}"
+
+    @property
+    def shown_url(self) -> str:
+        """The place without the password."""
+        return without_password(self.place)[0]
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What is asked for, by the names of options."""
+        return {"table": self.table, "query": self.sql, "order_by": ",".join(self.order_by)}
+
+    @property
+    def relation(self) -> str:
+        """What follows FROM."""
+        what = f"({self.sql.strip().rstrip(';')})" if self.sql else quoted(self.table)
+        return f"{what} AS asked"
+
+
+def is_url(place: str) -> bool:
+    """Return whether a place is the URL of a server, not a path."""
+    return URL.match(place) is not None
+
+
+def shown_place(place: str) -> str:
+    """Return how messages name a database: without user, password and parameters, whatever signs they hold."""
+    return URL.sub("", place).rsplit("@", 1)[-1].partition("?")[0] if URL.match(place) else place
+
+
+def without_password(url: str) -> tuple[str, str]:
+    """Return a URL without its password, and the password; "" if it has none."""
+    if not is_url(url):
+        return url, ""
+    if found := SECRET.search(url):
+        return url[: found.start()] + (found[1] if found[3] else "") + url[found.end() :], unquote(found[2])
+    start, sign, rest = url.rpartition("@")
+    name, colon, secret = start.partition("://")[2].partition(":")
+    return (f"{start.partition('://')[0]}://{name}{sign}{rest}", unquote(secret)) if colon else (url, "")
+
+
+def quoted(name: str, whole: bool = False) -> str:
+    """Return a name in the quotes of SQL, by default with that of its schema before a point."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in ([name] if whole else name.split(".")))
+
+
 @dataclass(frozen=True)
 class Source:
     """A file, a folder, a pattern of names, a query of a database, or content in memory; and how to read it."""
@@ -175,7 +246,7 @@ class Source:
     @property
     def place(self) -> str:
         """How a call names it: by its path, or by the URL of its database without the password."""
-        return without_password(self.query.place)[0] if self.query else with_urls(str(self.path))
+        return self.query.shown_url if self.query else with_urls(str(self.path))
 
     @property
     def in_memory(self) -> bool:
@@ -242,6 +313,78 @@ class Source:
                 f"{self} expands to more than {MAX_RATIO} times its size, as a decompression bomb does; if that is "
                 f"right, read it with {option('max_size', shown(limit.size))}"
             )
+
+
+class Kind(NamedTuple):
+    """The kind of a file: a key of `content.SUFFIXES`, and the suffix that fits best."""
+
+    words: str
+    suffix: str
+
+
+@dataclass(frozen=True)
+class CheckinFile:
+    """A file that was read and decompressed."""
+
+    source: Source
+    format: str
+    kind: Kind
+    mapping: dict[str, str]  # field -> column
+    table: Checkins
+    sha256: bytes = field(repr=False)  # of the decompressed content; never published, because it identifies clean data
+    parse_rows: Callable[[], Rows] = field(repr=False)
+    missing: Longs = field(default_factory=lambda: np.empty(0, np.int64), repr=False)  # not in the table
+    missing_at: str = field(default="", repr=False)  # where the first of them are
+
+    @property
+    def path(self) -> Path:
+        """How messages call it."""
+        return Path(str(self.source))
+
+    @property
+    def reading(self) -> Reading:
+        """What the publisher stated about it."""
+        return self.source.reading
+
+    @property
+    def venues(self) -> VenueTable | None:
+        """The table that positions and categories come from."""
+        return self.source.venues
+
+    @cached_property
+    def all_rows(self) -> Rows:
+        """All rows of the file, parsed on first access."""
+        return self.parse_rows()
+
+    @cached_property
+    def rows(self) -> Rows:
+        """All fields of the rows of the table."""
+        return self.all_rows.take(self.present) if len(self.missing) else self.all_rows
+
+    @property
+    def present(self) -> Longs:
+        """The rows of the file that are in the table: those that lack no value."""
+        return np.delete(np.arange(len(self.table) + len(self.missing)), self.missing)
+
+    @property
+    def kept(self) -> Longs:
+        """The rows that lack a value and stay as they are."""
+        return self.missing if self.reading.missing == "keep" else self.missing[:0]
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """How many rows lack a value, by what becomes of them."""
+        name = {"keep": "kept", "drop": "dropped"}.get(self.reading.missing, "")
+        return {name: len(self.missing)} if len(self.missing) else {}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format. The documentation shows its summary."""
+
+    summary: str
+    recognises: Callable[[bytes], bool]  # whether a file has this format, by its first decompressed bytes
+    read: Callable[[Source, bytes, dict[str, str]], CheckinFile]  # from the decompressed content and the given columns
 
 
 def limit_of(text: str | None) -> SizeLimit | None:

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.fields import refuse_duplicate_names
-from ghostpoi.formats.forms import plain
-from ghostpoi.formats.rows import Dialect, Rows, with_degrees
+from ghostpoi.formats.rows import Dialect, Rows, plain, with_degrees
 from ghostpoi.formats.source import Source
 from ghostpoi.options import option
 

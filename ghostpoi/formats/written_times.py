@@ -7,8 +7,8 @@ import polars as pl
 
 from ghostpoi.data.checkins import Longs
 from ghostpoi.errors import InputError
-from ghostpoi.formats.base import CheckinFile
 from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.source import CheckinFile
 from ghostpoi.formats.times import TIMEZONE, parse_times, stripped
 from ghostpoi.options import option
 

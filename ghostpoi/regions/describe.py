@@ -18,8 +18,9 @@ from ghostpoi.data.places import of_table, with_use
 from ghostpoi.data.sessions import FilterStep
 from ghostpoi.draw.whole_table import count_sets, described_sets
 from ghostpoi.formats import Source
-from ghostpoi.formats.base import Kind, misnamed
+from ghostpoi.formats.content import misnamed
 from ghostpoi.formats.fields import chosen_columns
+from ghostpoi.formats.source import Kind
 from ghostpoi.progress import Report, Say
 from ghostpoi.regions.dataset import dataset
 from ghostpoi.regions.divide import read_region

@@ -14,8 +14,7 @@ from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED, file_hashes, joint_hash
 from ghostpoi.formats import HEAD, CheckinFile, Rows, Source, recognised
-from ghostpoi.formats.base import PARQUET, ending, kind_of
-from ghostpoi.formats.compression import compression, load, readable
+from ghostpoi.formats.content import PARQUET, compression, ending, kind_of, load, readable
 from ghostpoi.formats.delimited import delimiter_of
 from ghostpoi.formats.folder import is_folder, parts_of
 from ghostpoi.formats.text import first_line, has_controls, is_utf8, quotes_enclose_fields

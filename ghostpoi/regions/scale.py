@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.compression import expanded_size
+from ghostpoi.formats.content import expanded_size
 from ghostpoi.formats.source import Source, shown
 from ghostpoi.options import option
 from ghostpoi.progress import Report

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import Longs, joined_groups
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
-from ghostpoi.formats.compression import load
+from ghostpoi.formats.content import load
 from ghostpoi.formats.fields import none_complete
 from ghostpoi.formats.folder import columns_of, keys_of, no_part
 from ghostpoi.formats.rows import not_joined

@@ -27,7 +27,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import PARTIAL, make_folder, make_private_folder, remove_partial, replacing
 from ghostpoi.formats import Source, databases
 from ghostpoi.formats.databases import ROWS
-from ghostpoi.formats.query import Query
+from ghostpoi.formats.source import Query
 from ghostpoi.options import option, with_urls
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed

@@ -20,8 +20,7 @@ from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
 from ghostpoi.formats import CheckinFile
-from ghostpoi.formats.base import ending
-from ghostpoi.formats.compression import STDIN
+from ghostpoi.formats.content import STDIN, ending
 from ghostpoi.formats.source import VenueTable
 from ghostpoi.formats.times import parse_times
 from ghostpoi.options import option

@@ -24,7 +24,7 @@ from ghostpoi.draw.publication import PRESETS, Protocol, Publication, described,
 from ghostpoi.draw.whole_table import published_aggregates
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows, Source
-from ghostpoi.formats.base import PARQUET
+from ghostpoi.formats.content import PARQUET
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.formats.text import BOM, first_line
 from ghostpoi.options import option

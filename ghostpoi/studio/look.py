@@ -14,8 +14,7 @@ from ghostpoi.api.given import Given, rows_request, source_of
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import CheckinFile, Source
-from ghostpoi.formats.base import PARQUET
-from ghostpoi.formats.compression import load
+from ghostpoi.formats.content import PARQUET, load
 from ghostpoi.formats.fields import chosen_columns
 from ghostpoi.formats.folder import columns_of
 from ghostpoi.formats.text import first_line

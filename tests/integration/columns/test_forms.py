@@ -15,7 +15,7 @@ import ghostpoi
 from ghostpoi import InputError
 from ghostpoi.data import synthetic as synth
 from ghostpoi.data.synthetic_files import city_frame
-from ghostpoi.formats.forms import form_of, plain
+from ghostpoi.formats.rows import form_of, plain
 
 NAMES = ("category_id", "venue_id", "latitude", "longitude", "user", "row", "utc_time", "plan")
 Row = dict[str, Any]

@@ -12,7 +12,7 @@ from small_city import SEED, SETS, called, city, protect, release, sentence
 from written_as import visits, zipped
 
 from ghostpoi.formats import Source
-from ghostpoi.formats.base import ending, kind_of
+from ghostpoi.formats.content import ending, kind_of
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     ".bz2": bz2.compress,

@@ -19,7 +19,7 @@ from fuzz.text_files import text_file
 from ghostpoi.cli import main
 from ghostpoi.cli.app import FAULT
 from ghostpoi.formats import Source
-from ghostpoi.formats.compression import load
+from ghostpoi.formats.content import load
 
 SEED = 0xC0FFEE00112233445566778899AABBCC
 LOOSE = [

@@ -19,7 +19,7 @@ from ghostpoi import formats
 from ghostpoi.data.checkins import duplicates
 from ghostpoi.errors import InputError
 from ghostpoi.files import extension
-from ghostpoi.formats.compression import load
+from ghostpoi.formats.content import load
 
 Save = Callable[[str, bytes | str], Path]
 

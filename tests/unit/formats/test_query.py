@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ghostpoi.api.given import source_of
 from ghostpoi.errors import InputError
-from ghostpoi.formats.query import Query, database_of, quoted, shown_place, without_password
+from ghostpoi.formats.content import database_of
+from ghostpoi.formats.source import Query, quoted, shown_place, without_password
 
 
 @pytest.mark.parametrize(

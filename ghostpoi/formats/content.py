@@ -1,16 +1,18 @@
-"""Read files and decompress them by content, without ever holding more than the limit allows."""
+"""What the bytes of a file are: decompression without ever holding more than the limit allows, and kinds of files."""
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import IO, BinaryIO, TextIO
@@ -18,7 +20,8 @@ from typing import IO, BinaryIO, TextIO
 import zstandard
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.source import SizeLimit, Source
+from ghostpoi.files import COMPRESSED
+from ghostpoi.formats.source import URL, Kind, SizeLimit, Source
 
 CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))  # not used in text files
 STDIN = Path("-")
@@ -190,3 +193,114 @@ DAMAGED = (
 def is_binary(head: bytes) -> bool:
     """Return whether bytes are not text: they have a zero byte, or more than 1% control characters."""
     return b"\x00" in head or len(head.translate(None, CONTROL)) < 0.99 * len(head)
+
+
+PARQUET = b"PAR1"  # the first bytes of such a file
+SUFFIXES = {  # what a name promises
+    "text": (".csv", ".tsv", ".txt", ".tab", ".dyna", ".inter"),
+    "JSON": (".json", ".jsonl", ".ndjson", ".geojson", ".geojsonl"),
+    "Parquet": (".parquet", ".pq"),
+    "an Excel workbook": (".xlsx", ".xls"),
+    "a GeoPackage": (".gpkg",),
+}
+
+
+def kind_of(format: str, data: bytes) -> Kind:
+    """Return the kind of a file by its format and its first bytes."""
+    if format == "geopackage":
+        return Kind("a GeoPackage", ".gpkg")
+    if format == "excel":
+        return Kind("an Excel workbook", ".xlsx")
+    if data.startswith(PARQUET):
+        return Kind("Parquet", ".parquet")
+    start = data[:1000].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if format == "geojson":
+        return Kind("JSON", ".geojson")
+    if format == "json":
+        return Kind("JSON", ".json" if start.startswith(b"[") else ".jsonl")
+    line = start.split(b"\n", 1)[0]
+    tabs = line.count(b"\t") > max(line.count(sign) for sign in (b",", b";", b"|"))
+    return Kind("text", ".txt" if format != "table" else ".tsv" if tabs else ".csv")
+
+
+def ending(source: Source, kind: Kind) -> str:
+    """Return the extension for a release of a file: its own, or that of its kind where the name could have none."""
+    path = source.path
+    nameless = not source.in_memory and (path == STDIN or path.suffix.lower() in COMPRESSED)
+    return source.extension or (kind.suffix if nameless else "")
+
+
+def misnamed(source: Source, kind: Kind) -> str:
+    """Say in which way a file, of this kind, is not what its name says; "" if it is."""
+    path = source.path
+    if source.in_memory or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        found = compression(file.read(16))
+    packed = path.suffix.lower() if path.suffix.lower() in COMPRESSED else ""
+    if kind.words == "an Excel workbook":
+        found = ""  # it is a zip archive
+    remarks = []
+    if found != packed:
+        says = f", not {packed}" if packed else ", which its name does not say"
+        remarks.append(f"is compressed as {found}{says}" if found else "is not compressed, although its name says so")
+    promised = next((words for words, suffixes in SUFFIXES.items() if source.extension.lower() in suffixes), kind.words)
+    if promised != kind.words:
+        remarks.append(f"holds {kind.words}, not {promised} as its name says, and so will the release")
+    return f"{path.name} {' and '.join(remarks)}" if remarks else ""
+
+
+NO_TABLE = {  # by the first bytes of a file: what it is, what to do
+    codecs.BOM_UTF16_LE: "UTF-16 text; save it as UTF-8",
+    codecs.BOM_UTF16_BE: "UTF-16 text; save it as UTF-8",
+    b"PK\x03\x04": f"a zip archive; {UNPACK}",
+    b"7z\xbc\xaf\x27\x1c": f"a 7z archive; {UNPACK}",
+    b"Rar!": f"a RAR archive; {UNPACK}",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Excel or Word file; export the sheet as CSV",
+    b"SQLite format 3\x00": "an SQLite database; give the path of the database itself",
+    b"\x89HDF\r\n\x1a\n": "an HDF5 file; store its table as Parquet or CSV",
+    b"ARROW1": "an Arrow or Feather file; store it as Parquet",
+    b"%PDF": "a PDF document; give the data file that it describes",
+    b"\x93NUMPY": "a NumPy array; store it as CSV or Parquet with named columns",
+}
+HTML = re.compile(rb"<(!doctype html|html|head|body)[\s>]", re.IGNORECASE)
+JSON_TEXT = re.compile(rb'\{\s*("[^"\n]*"\s*:|\}\s*$)|\[\s*([\[{]|\]\s*$)')
+
+
+def other_kind(head: bytes) -> str | None:
+    """Say what a file is that is no table, or None; `head` holds its first bytes."""
+    if head[257:262] == b"ustar":
+        return f"is a tar archive; {UNPACK}"
+    if found := next((found for start, found in NO_TABLE.items() if head.startswith(start)), None):
+        return f"is {found}"
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if HTML.match(text):
+        return "is a web page (HTML), not a table; download the data file itself"
+    if text.startswith(b"<?xml"):
+        return "is XML, not a table; convert it to CSV"
+    if JSON_TEXT.match(text):
+        return "is JSON without rows of check-ins; give one object per line, an array of objects or GeoJSON points"
+    return None
+
+
+HEAD = 72  # bytes that tell databases apart
+SQLITE, DUCKDB = b"SQLite format 3\x00", b"DUCK"  # the first bytes of such a file; those of DuckDB's from the ninth on
+
+
+def database_of(place: str) -> str:
+    """Return the kind of the database at a place, a key of ENGINES; "" if it is none."""
+    if URL.match(place):
+        return "postgresql"
+    if not os.path.isfile(place):  # to look into a pipe would take what it gives
+        return ""
+    with suppress(OSError), open(place, "rb") as file:
+        head = file.read(HEAD)
+        if head.startswith(SQLITE):
+            return "" if is_geopackage(head) else "sqlite"
+        return "duckdb" if head[8:].startswith(DUCKDB) else ""
+    return ""
+
+
+def is_geopackage(head: bytes) -> bool:
+    """Return whether an SQLite database is a GeoPackage, by its first bytes."""
+    return head.startswith(SQLITE) and head[68:72] in (b"GPKG", b"GP10", b"GP11")
