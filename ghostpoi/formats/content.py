@@ -44,8 +44,7 @@ def load(source: Source) -> bytes:
         else:
             with source.path.open("rb") as file:
                 data = _read(source, file)
-    if (pieces := _pieces_of(data)) is not None:
-        data = b"".join(_checked(source, data, pieces))
+    data = b"".join(_expanded(source, data))
     if not data[:4096].strip() and not data.strip():
         raise InputError(f"{source} is empty; give a file with at least one check-in")
     return data
@@ -56,14 +55,16 @@ def readable(path: Path) -> Iterator[None]:
     """Say in one sentence why a file cannot be read."""
     try:
         yield
-    except IsADirectoryError:
-        raise InputError(f"{path} is a directory; give the file of check-ins inside it") from None
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; check the path") from None
-    except PermissionError:
-        raise InputError(f"{path} cannot be read by this user; change its permissions or run as its owner") from None
     except OSError as e:
-        raise InputError(f"{path} cannot be read: {e.strerror or e}; check the disk and the path") from None
+        other = f"cannot be read: {e.strerror or e}; check the disk and the path"
+        raise InputError(f"{path} {UNREADABLE.get(type(e), other)}") from None
+
+
+UNREADABLE = {
+    IsADirectoryError: "is a directory; give the file of check-ins inside it",
+    FileNotFoundError: "does not exist; check the path",
+    PermissionError: "cannot be read by this user; change its permissions or run as its owner",
+}
 
 
 def expanded_size(source: Source) -> int:
@@ -72,16 +73,7 @@ def expanded_size(source: Source) -> int:
         if not compression(file.read(len(XZ))):
             return os.fstat(file.fileno()).st_size
         file.seek(0)
-        data = _read(source, file)
-    if (pieces := _pieces_of(data)) is None:
-        return len(data)
-    return sum(map(len, _checked(source, data, pieces)))
-
-
-def _pieces_of(data: bytes) -> Callable[[bytes], Iterator[bytes]] | None:
-    """Return what decompresses data; None if nothing has to."""
-    found = next((pieces for magic, (_, pieces) in PIECES.items() if data.startswith(magic)), None)
-    return None if is_workbook(data) else found
+        return sum(map(len, _expanded(source, _read(source, file))))
 
 
 @cache
@@ -101,8 +93,12 @@ def _read(source: Source, file: BinaryIO) -> bytes:
     return out.getvalue()
 
 
-def _checked(source: Source, data: bytes, pieces: Callable[[bytes], Iterator[bytes]]) -> Iterator[bytes]:
-    """Yield decompressed pieces, as long as they keep to the limit and are not damaged."""
+def _expanded(source: Source, data: bytes) -> Iterator[bytes]:
+    """Yield data or, if they are compressed, what they hold, as long as that keeps to the limit and is not damaged."""
+    pieces = next((pieces for magic, (_, pieces) in PIECES.items() if data.startswith(magic)), None)
+    if pieces is None or is_workbook(data):
+        yield data
+        return
     size = 0
     try:
         for piece in pieces(data):

@@ -16,6 +16,7 @@ from ghostpoi.formats import text
 from ghostpoi.formats.build import own_columns, to_file
 from ghostpoi.formats.content import PARQUET, is_binary, is_geopackage, load
 from ghostpoi.formats.fields import find_columns, find_venue_columns, names_column
+from ghostpoi.formats.geometry import read_layer
 from ghostpoi.formats.source import POINT, VENUE, CheckinFile, Format, Source, VenueTable
 from ghostpoi.formats.times import TIMEZONE
 from ghostpoi.options import option
@@ -34,8 +35,8 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
     if plain and len(set(column.values())) == len(column):
         frame = body.frame({c: TYPES[field] for field, c in column.items()})
         needed = [column[field] for field in (*FIELDS, DATE, POINT) if field in column]
-        ids = [column[field] for field in IDS if field in column]
-        if any(frame[c].null_count() for c in needed) or any(_padded(frame[c]) for c in ids):
+        ids = pl.concat(frame[column[field]].unique().cast(pl.String) for field in IDS if field in column)
+        if any(frame[c].null_count() for c in needed) or ids.str.contains(r"^[ \t]|[ \t]$").any():
             frame = None
     if frame is None:
         frame = body.values(list(dict.fromkeys(column.values())))
@@ -43,17 +44,7 @@ def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]
     return to_file(source, data, format, mapping, fields, body.place, partial(text.TextRows.of, body))
 
 
-def _padded(ids: pl.Series) -> bool:
-    """Return whether an id begins or ends with a space."""
-    return bool(ids.unique().cast(pl.String).str.contains(r"^[ \t]|[ \t]$").any())
-
-
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-
-
-def _is_table(head: bytes) -> bool:
-    """Accept Parquet and any text."""
-    return head.startswith(PARQUET) or not is_binary(head)
 
 
 def _read_table(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
@@ -83,14 +74,17 @@ def delimiter_of(source: Source, data: bytes, names: tuple[str, ...] | None = No
     return max(signs, key=lambda d: (signs[d] + 1 == width, signs[d], d == usual))
 
 
-TABLE = Format("delimited text with a header line (CSV, TSV, `;`, `|`), or Parquet", _is_table, _read_table)
+TABLE = Format(
+    "delimited text with a header line (CSV, TSV, `;`, `|`), or Parquet",
+    lambda head: head.startswith(PARQUET) or not is_binary(head),
+    _read_table,
+)
 
 
 def _read_geopackage(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-    from ghostpoi.formats.geometry import read_layer
     from ghostpoi.formats.parquet import ParquetRows, to_checkin_file
 
-    table, schema = read_layer(source, data)
+    table, schema = read_layer(str(source), data)
     return to_checkin_file(source, ParquetRows.of(table, source.path, schema), data, mapping, "geopackage")
 
 
@@ -111,12 +105,11 @@ def _is_tsmc2014(head: bytes) -> bool:
     lines = [line.split(b"\t") for line in head.split(b"\n")[:20] if line.strip()]
     if not lines or not any(NUMBER.fullmatch(field) for field in lines[0]):
         return False
-    likely = sum((len(fields) > 1 and bool(TIME.search(fields[-1]))) or _has_position(fields) for fields in lines)
+    likely = 0
+    for fields in lines:
+        has_position = len(fields) == 8 and all(NUMBER.fullmatch(field) for field in fields[5:7])
+        likely += has_position or (len(fields) > 1 and bool(TIME.search(fields[-1])))
     return likely * 2 >= len(lines)
-
-
-def _has_position(fields: list[bytes]) -> bool:
-    return len(fields) == 8 and all(NUMBER.fullmatch(field) for field in fields[5:7])
 
 
 SNAP_COLUMNS = ("user", "check-in time", "latitude", "longitude", "location id")

@@ -18,7 +18,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED, extension
 from ghostpoi.formats.content import PARQUET, load
 from ghostpoi.formats.delimited import delimiter_of
-from ghostpoi.formats.rows import Rows, not_joined
+from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import CheckinFile, Source
 from ghostpoi.formats.text import first_line, is_utf8
 from ghostpoi.options import option
@@ -166,8 +166,7 @@ def no_part(path: Path, other: Path) -> InputError:
 def _check_alike(first: CheckinFile, other: CheckinFile) -> None:
     """Refuse a part that is not of the same kind as the first."""
     rows, more = first.all_rows, other.all_rows
-    if not rows.can_join:
-        raise not_joined(first.path)
+    rows.refuse_to_join(first.path)
     differs = {
         "format": (first.format, type(rows)) != (other.format, type(more)),
         "columns": (first.mapping, rows.columns) != (other.mapping, more.columns),

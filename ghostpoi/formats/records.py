@@ -10,7 +10,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -42,23 +42,26 @@ class RecordRows(Rows):
 
     def get_column(self, name: str) -> pl.Series:
         """Return a column as text: that of strings without their quotes."""
-        raw: pl.Series = self.held[name]
-        if not raw.str.contains(MARKED).any():
-            return raw
-        distinct = raw.unique().drop_nulls()
-        return raw.replace_strict(distinct, [_shown(text) for text in distinct], return_dtype=pl.String)
+        if not self.held[name].str.contains(MARKED).any():
+            return self.held[name]
+        return self._each(name, lambda text: json.loads(text) if text.startswith('"') else text.removeprefix(TIME))
+
+    def _each(self, name: str, change: Callable[[str], str]) -> pl.Series:
+        """Return a column with each of its texts changed."""
+        distinct = self.held[name].unique().drop_nulls()
+        return self.held[name].replace_strict(distinct, [*map(change, distinct)], return_dtype=pl.String)
 
     def raw(self, name: str) -> pl.Series:
         return self.held[name]
 
     def in_one_form(self, columns: Sequence[str]) -> Self:
         """Write texts that hold numbers as numbers, too."""
-        new = {}
-        for name in columns:
-            distinct = self.held[name].unique().drop_nulls()
-            written = [_in_one_form(text) for text in distinct.to_list()]
-            new[name] = self.held[name].replace_strict(distinct, written, return_dtype=pl.String)
-        return replace(self, held={**self.held, **new})
+
+        def shortened(text: str) -> str:
+            value = shortest(json.loads(text) if text.startswith('"') else text)
+            return value if not text.startswith('"') or re.match(NUMBER, value) else json_text(value)
+
+        return replace(self, held={**self.held, **{name: self._each(name, shortened) for name in columns}})
 
     def largest_number(self, column: str) -> int | None:
         values = self.held[column].drop_nulls()
@@ -77,26 +80,10 @@ class RecordRows(Rows):
         new = [written(value) for value in ids.tolist()]
         return replace(self, held={**self.held, column: pl.Series(column, new, dtype=pl.String)})
 
-    @property
-    def records(self) -> Iterator[tuple[str | None, ...]]:
-        """The rows of JSON texts; None stands for null."""
-        return pl.DataFrame(self.held).iter_rows()
-
 
 def json_text(value: Any) -> str:
     """Return the one text by which a value is kept and written."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def _in_one_form(text: str) -> str:
-    if text.startswith('"'):
-        value = shortest(json.loads(text))
-        return value if re.match(NUMBER, value) else json_text(value)
-    return shortest(text)
-
-
-def _shown(text: str) -> str:
-    return str(json.loads(text)) if text.startswith('"') else text.removeprefix(TIME)
 
 
 def read_records(
@@ -119,10 +106,12 @@ Tree = dict[str, Any]  # name -> subtree or JSON text
 
 @dataclass(frozen=True, kw_only=True)
 class JsonRows(RecordRows):
-    """Objects with separators around them. Null and absent are the same: both are written as null."""
+    """Objects or features with separators around them. Null and absent are the same: both are written as null."""
 
-    names: Mapping[str, Names] = field(repr=False)  # that lead to each column; the other fields are those of LINES
-    start: str
+    names: Mapping[str, Names] = field(repr=False)  # that lead to each column
+    # Of features: the members of the collection. All but its coordinate system are notes.
+    members: dict[str, Any] | None = field(default=None, repr=False)
+    start: str  # this and what follows is one of LINES, ARRAY, POINTS and COLLECTION
     between: str
     end: str
     words: str
@@ -130,29 +119,29 @@ class JsonRows(RecordRows):
     root: str  # JSONPath of the rows
 
     def json_path(self, column: str) -> str:
-        return self.root + "".join(f"[{json_text(name)}]" for name in self.names[column])
+        first, *names = self.names[column]
+        if self.members is not None and first == "geometry":
+            return f'{self.root}["geometry"]["coordinates"][{AXES.index(names[0])}]'
+        return self.root + "".join(f"[{json_text(name)}]" for name in (first, *names))
+
+    def without_metadata(self) -> Self:
+        crs = {name: value for name, value in (self.members or {}).items() if name == "crs"}
+        return self if self.members is None else replace(self, members=crs)
 
     def write(self, out: BinaryIO) -> None:
-        names = [self.names[column] for column in self.columns]
-        out.write(self.opening.encode())
-        for number, row in enumerate(self.records):
+        names, members = [self.names[column] for column in self.columns], (self.members or {}).items()
+        listed = "".join(f"{json_text(name)}: {json_text(value)}, " for name, value in members)
+        out.write(self.start.replace("MEMBERS", listed).encode())
+        for number, row in enumerate(pl.DataFrame(self.held).iter_rows()):
             tree: Tree = {}
             for path, text in zip(names, row, strict=True):
                 inner = tree
                 for name in path[:-1]:
                     inner = inner.setdefault(name, {})
                 inner[path[-1]] = "null" if text is None else text
-            out.write(((self.between if number else "") + self.record(tree)).encode())
+            written = object_text(tree if self.members is None else _feature(tree))
+            out.write(((self.between if number else "") + written).encode())
         out.write(self.end.encode())
-
-    @property
-    def opening(self) -> str:
-        """What stands before the first row."""
-        return self.start
-
-    def record(self, tree: Tree) -> str:
-        """Return the text of one row."""
-        return object_text(tree)
 
 
 Form = dict[str, Any]  # how rows are separated, and what the format is called
@@ -167,10 +156,7 @@ ARRAY: Form = {
 def _is_json(head: bytes) -> bool:
     """Look for an object that ends with its line, or for an array of objects."""
     text = head.decode("utf-8-sig", "replace").lstrip()
-    if text.startswith("["):
-        return text[1:].lstrip().startswith("{")
-    first = first_object(text)
-    return isinstance(first, dict) and bool(first)
+    return text[1:].lstrip().startswith("{") if text.startswith("[") else bool(first_object(text))
 
 
 def _read_json(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
@@ -187,12 +173,13 @@ def _read_json(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinF
     return read_records(source, data, "json", named, mapping, partial(JsonRows, names=paths, **form), unit)
 
 
-def first_object(text: str) -> Any:
-    """Return the value on the first line, or None if the line is not JSON."""
+def first_object(text: str) -> dict[str, Any]:
+    """Return the object on the first line; an empty one if there is none."""
     try:
-        return json.loads(text.split("\n", 1)[0])
+        found = json.loads(text.split("\n", 1)[0])
     except (ValueError, RecursionError):
-        return None
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def decoded(source: Source, data: bytes) -> str:
@@ -260,33 +247,13 @@ IS_COLLECTION = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class GeoJsonRows(JsonRows):
-    """Features. Members of the collection other than its coordinate system are notes."""
-
-    members: dict[str, Any] = field(repr=False)
-
-    @property
-    def opening(self) -> str:
-        listed = "".join(f"{json_text(name)}: {json_text(value)}, " for name, value in self.members.items())
-        return self.start.replace("MEMBERS", listed)
-
-    def json_path(self, column: str) -> str:
-        names = self.names[column]
-        if names[0] == "geometry":
-            return f'{self.root}["geometry"]["coordinates"][{AXES.index(names[1])}]'
-        return super().json_path(column)
-
-    def record(self, tree: Tree) -> str:
-        at = [tree["geometry"][name] for name in AXES if name in tree["geometry"]]
-        at = at[:2] if at[2:] == ["null"] else at  # other points have an altitude
-        geometry = f'{{"type": "Point", "coordinates": [{", ".join(at)}]}}' if set(at) != {"null"} else "null"
-        others = {name: value for name, value in tree.items() if name not in ("geometry", "properties")}
-        properties = tree.get("properties", {})
-        return object_text({"type": '"Feature"', **others, "geometry": geometry, "properties": properties})
-
-    def without_metadata(self) -> Self:
-        return replace(self, members={name: value for name, value in self.members.items() if name == "crs"})
+def _feature(tree: Tree) -> Tree:
+    """Return what is written of a feature, whose coordinates have names."""
+    at = [tree["geometry"][name] for name in AXES if name in tree["geometry"]]
+    at = at[:2] if at[2:] == ["null"] else at  # other points have an altitude
+    geometry = f'{{"type": "Point", "coordinates": [{", ".join(at)}]}}' if set(at) != {"null"} else "null"
+    others = {name: value for name, value in tree.items() if name not in ("geometry", "properties")}
+    return {"type": '"Feature"', **others, "geometry": geometry, "properties": tree.get("properties", {})}
 
 
 POINTS: Form = {**JSON_LINES, "words": "GeoJSON: one point per line"}
@@ -298,16 +265,14 @@ COLLECTION: Form = {
 
 def _is_geojson(head: bytes) -> bool:
     text = head.decode("utf-8-sig", "replace").lstrip()
-    first = first_object(text) if text.startswith("{") else None
-    if isinstance(first, dict) and first.get("type") in ("Feature", "FeatureCollection"):
-        return True
-    return text.startswith("{") and IS_COLLECTION.search(text[:4096]) is not None
+    found = first_object(text).get("type") in ("Feature", "FeatureCollection")
+    return text.startswith("{") and (found or IS_COLLECTION.search(text[:4096]) is not None)
 
 
 def _read_geojson(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     text = decoded(source, data)
-    first, members, form = first_object(text), {}, COLLECTION
-    if isinstance(first, dict) and first.get("type") == "Feature":
+    members, form = dict[str, Any](), COLLECTION
+    if first_object(text).get("type") == "Feature":
         values, form = lines(source, text), POINTS
     else:
         members = parsed(source, text)
@@ -328,7 +293,7 @@ def _read_geojson(source: Source, data: bytes, mapping: dict[str, str]) -> Check
             raise InputError(f"{source}: two columns would be named {name!r}; rename one of them")
         columns[name], paths[name] = texts, names
     own = {} if "point" in mapping else MAPPING
-    rows_of = partial(GeoJsonRows, names=paths, members=members, **form)
+    rows_of = partial(JsonRows, names=paths, members=members, **form)
     return read_records(source, data, "geojson", columns, own | mapping, rows_of, "feature")
 
 
@@ -370,8 +335,8 @@ class ExcelRows(RecordRows):
         book = openpyxl.Workbook(write_only=True)
         sheet = book.create_sheet("checkins")
         sheet.append(self.columns)
-        for row in self.records:
-            sheet.append([None if text is None else _cell(sheet, _value(text)) for text in row])
+        for row in pl.DataFrame(self.held).iter_rows():
+            sheet.append([_cell(sheet, text) for text in row])
         whole = io.BytesIO()
         book.save(whole)
         with zipfile.ZipFile(whole) as parts, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -393,7 +358,7 @@ def _read(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     except Exception as e:  # openpyxl raises errors of many kinds on damaged files
         why = (str(e).splitlines() or ["it cannot be read"])[0]
         raise InputError(f"{source} is a damaged workbook ({why}); save it again") from None
-    filled = {title: rows for title, rows in sheets.items() if any(any(v is not None for v in row) for row in rows)}
+    filled = {title: rows for title, rows in sheets.items() if any(v is not None for row in rows for v in row)}
     if len(filled) != 1:
         named = f" ({', '.join(map(repr, filled))})" if filled else ""
         raise InputError(
@@ -431,28 +396,26 @@ def _openpyxl(what: str) -> Any:
 
 def _text(value: Any) -> str:
     """Return the text of a value as a workbook can hold it: numbers of 16 digits, whole ones without a point."""
-    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        value = datetime.datetime.combine(value, datetime.time())
-    if isinstance(value, datetime.datetime | datetime.time):
-        return TIME + str(value)
-    if isinstance(value, datetime.timedelta):
-        return json_text(str(value))
-    if isinstance(value, float):
-        value = float(f"{value:.16g}")
-        return json_text(int(value) if value.is_integer() else value)
+    match value:
+        case datetime.datetime() | datetime.time():
+            return TIME + str(value)
+        case datetime.date():
+            return f"{TIME}{value} 00:00:00"
+        case datetime.timedelta():
+            value = str(value)
+        case float():
+            value = float(f"{value:.16g}")
+            value = int(value) if value.is_integer() else value
     return json_text(value)
 
 
-def _value(text: str) -> Any:
-    if not text.startswith(TIME):
-        return json.loads(text)
-    if "-" not in text:
-        return datetime.time.fromisoformat(text[1:])
-    return datetime.datetime.fromisoformat(text[1:])
-
-
-def _cell(sheet: Any, value: Any) -> Any:
+def _cell(sheet: Any, text: str | None) -> Any:
     """Return what to write; text that looks like a formula needs to be marked as text."""
+    if text is None:
+        return None
+    if text.startswith(TIME):
+        return (datetime.datetime if "-" in text else datetime.time).fromisoformat(text[1:])
+    value = json.loads(text)
     if not (isinstance(value, str) and value.startswith("=")):
         return value
     from openpyxl.cell import WriteOnlyCell

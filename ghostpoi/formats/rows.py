@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, ClassVar, Protocol, Self
 
 import numpy as np
 import polars as pl
@@ -65,6 +65,9 @@ class Rows(ABC):
     head = b""  # with what a file begins that could hold them
     words = ""  # the format as a phrase; "" for text and Parquet
     mime_type = ""
+    line_ends: ClassVar[pl.Series | None] = (
+        None  # of text: whether each line ends with a carriage return, (N,), if some do
+    )
 
     @property
     def columns(self) -> list[str]:
@@ -74,6 +77,11 @@ class Rows(ABC):
     def can_join(self) -> bool:
         """Whether the rows can be joined with those of other files."""
         return self.joins and not self.parts
+
+    def refuse_to_join(self, path: Path) -> None:
+        """Refuse a file of a kind that cannot be part of a folder."""
+        if not self.can_join:
+            raise InputError(f"{path}: files of this kind cannot be parts of a folder; use CSV, TSV or Parquet")
 
     def __len__(self) -> int:
         return max(map(len, self.held.values()), default=0)
@@ -85,11 +93,6 @@ class Rows(ABC):
     def raw(self, name: str) -> pl.Series:
         """Return one column as it is written, quotes and spaces included."""
         return self.get_column(name)
-
-    @property
-    def line_ends(self) -> pl.Series | None:
-        """How each line of text ends, (N,), if they differ."""
-        return None
 
     def in_one_form(self, columns: Sequence[str]) -> Self:
         """Write the texts of these columns in one form, and give all lines the same end."""
@@ -146,6 +149,8 @@ class Rows(ABC):
             texts = [("[{1},{0}]" if first.startswith("[") else "POINT ({1} {0})").format(*place) for place in places]
         return self.replace_ids(point, np.array(texts, object))
 
+    # What not every kind of rows has to do.
+
     def requote(self, columns: list[str]) -> Self:
         """Put fields of these columns that contain a stray quote into quotes. Their values stay the same."""
         return self
@@ -193,7 +198,9 @@ class Rows(ABC):
 
     def to_frame(self, mapping: dict[str, str]) -> Any:
         """Return a data frame. Columns of a file without types are text, except coordinates, which are numbers."""
-        return with_degrees(pl.DataFrame({name: self.get_column(name) for name in self.columns}), mapping)
+        frame = pl.DataFrame({name: self.values(None, "", name) for name in self.columns})
+        degrees = [mapping[field] for field in ("lat", "lon") if frame.schema.get(mapping.get(field, "")) == pl.String]
+        return frame.with_columns(pl.col(degrees).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False))
 
     def write_to(self, path: Path) -> None:
         """Write a file or, for the rows of a folder, every part under its name."""
@@ -204,12 +211,6 @@ class Rows(ABC):
             rows = self.whole.take(np.flatnonzero(self.part == number)).framed(tail=self.tails[number])
             make_folder((path / name).parent)
             rows.write_to(path / name)
-
-
-def with_degrees(frame: pl.DataFrame, mapping: dict[str, str]) -> pl.DataFrame:
-    """Return a frame with coordinates as numbers."""
-    degrees = [mapping[field] for field in ("lat", "lon") if frame.schema.get(mapping.get(field, "")) == pl.String]
-    return frame.with_columns(pl.col(degrees).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False))
 
 
 def difference(expected: Rows, found: Rows, ignore: Container[str] = ()) -> str | None:
@@ -236,11 +237,6 @@ def _same_codes(expected: Rows, found: Rows, name: str) -> bool:
         return False
     number = {text: code for code, text in enumerate(one[1])}
     return bool((np.array([number.get(text, -1) for text in two[1]])[two[0]] == one[0]).all())
-
-
-def not_joined(path: Path) -> InputError:
-    """Say that files of a kind cannot be parts of a folder."""
-    return InputError(f"{path}: files of this kind cannot be parts of a folder; use CSV, TSV or Parquet")
 
 
 # The form of texts: what can differ between two ways to write one value, such as padding, quotes or 1 and 1.0.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
 from ghostpoi.formats.fields import refuse_duplicate_names
-from ghostpoi.formats.rows import Dialect, Rows, plain, with_degrees
+from ghostpoi.formats.rows import Dialect, Rows, plain
 from ghostpoi.formats.source import Source
 from ghostpoi.options import option
 
@@ -93,7 +93,14 @@ def open_body(
         feed = data.find(b"\n", begin, stop)
         if feed < 0:
             raise InputError(f"{source} has a header line but no check-ins; give a file with at least one row of data")
-        columns = _header(source, data[begin:feed].decode(encoding), delimiter)
+        header = data[begin:feed].decode(encoding).rstrip("\r")
+        try:
+            columns = tuple(name.strip() for name in next(csv.reader([header], delimiter=delimiter)))
+        except csv.Error as e:
+            raise InputError(
+                f"{source}, line 1: the header cannot be read ({e}); give a line of column names"
+            ) from None
+        refuse_duplicate_names(columns, f"{source}, line 1")
         begin = feed + 1
     start, content, tail = data[:begin], data[begin:stop], data[stop:]
     if encoding != "utf-8" and not content.isascii():
@@ -152,13 +159,8 @@ class TextRows(Rows):
         return self.dialect.start
 
     @property
-    def returns(self) -> pl.Series | None:
-        """Whether each line ends with a carriage return, (N,); None: no line does."""
+    def line_ends(self) -> pl.Series | None:  # type: ignore[override]
         return self.held.get(RETURNS)
-
-    @property
-    def line_ends(self) -> pl.Series | None:
-        return self.returns
 
     def in_one_form(self, columns: Sequence[str]) -> "TextRows":
         """Quote the fields that need it. Lines end with a line feed."""
@@ -183,13 +185,23 @@ class TextRows(Rows):
         quote = '"' if self.dialect.quoted and self.held[column].str.contains('"', literal=True).any() else ""
         doubled = (i.replace(quote, quote * 2) if quote else i for i in ids.tolist())
         held = {**self.held, column: pl.Series(column, [f"{quote}{i}{quote}" for i in doubled], dtype=pl.String)}
-        if self.returns is not None:
-            most = 2 * int(self.returns.sum()) > len(self.returns)
-            held[RETURNS] = pl.repeat(most, len(self.returns), eager=True)
+        if (ends := self.line_ends) is not None:
+            held[RETURNS] = pl.repeat(2 * int(ends.sum()) > len(ends), len(ends), eager=True)
         return replace(self, held=held)
 
     def drop(self, columns: list[str]) -> "TextRows":
-        return replace(super().drop(columns), dialect=_without(self.dialect, columns))
+        dialect = self.dialect
+        line = dialect.start.rstrip(b"\r\n").rsplit(b"\n", 1)[-1].removeprefix(BOM)
+        if columns and not line:
+            raise InputError(
+                f"{option('drop', columns[0])}: {dialect.path} has no header line, so its format has fixed columns; "
+                "convert it to CSV first"
+            )
+        kept, header = [name for name in dialect.columns if name not in columns], io.StringIO()
+        csv.writer(header, delimiter=dialect.delimiter, lineterminator="").writerow(kept)
+        start = dialect.start.replace(line, header.getvalue().encode(dialect.encoding), 1)
+        new = replace(dialect, columns=tuple(kept), start=start) if columns else dialect
+        return replace(super().drop(columns), dialect=new)
 
     def requote(self, columns: list[str]) -> "TextRows":
         if not self.dialect.quoted:
@@ -198,12 +210,12 @@ class TextRows(Rows):
         return replace(self, held=pl.DataFrame(self.held).with_columns(new).to_dict())
 
     def with_line_end(self) -> "TextRows":
-        ends = self.returns is not None and bool(self.returns.tail(1).any())
+        ends = self.line_ends is not None and bool(self.line_ends.tail(1).any())
         return self.framed(tail=b"\r\n" if ends else b"\n")
 
     def framed(self, start: bytes | None = None, tail: bytes | None = None) -> "TextRows":
-        start, tail = (self.dialect.start if start is None else start), (self.dialect.tail if tail is None else tail)
-        return replace(self, dialect=replace(self.dialect, start=start, tail=tail))
+        new = {name: value for name, value in {"start": start, "tail": tail}.items() if value is not None}
+        return replace(self, dialect=replace(self.dialect, **new))
 
     def joined(self, parts: Sequence[Rows], other: str) -> "TextRows":
         texts = [part for part in parts if isinstance(part, TextRows)]
@@ -212,15 +224,11 @@ class TextRows(Rows):
             frame = frame.with_columns(pl.col(RETURNS).fill_null(False))
         return TextRows(held=frame.to_dict(), dialect=_joined([part.dialect for part in [self, *texts]]))
 
-    def to_frame(self, mapping: dict[str, str]) -> pl.DataFrame:
-        frame, quoted = pl.DataFrame(self.held), self.dialect.quoted
-        return with_degrees(frame.select(value(pl.col(name), quoted).alias(name) for name in self.columns), mapping)
-
     def write(self, out: BinaryIO) -> None:
         frame = pl.DataFrame(self.held).select(self.columns)
-        if self.returns is not None and frame.height:
+        if self.line_ends is not None and frame.height:
             # The end of the last line is in the dialect's tail.
-            returns = self.returns.head(frame.height - 1).extend_constant(False, 1)
+            returns = self.line_ends.head(frame.height - 1).extend_constant(False, 1)
             name, last = frame.columns[-1], pl.col(frame.columns[-1])
             ended = pl.when(returns).then(last.fill_null("") + RETURN.decode()).otherwise(last)
             frame = frame.with_columns(ended.alias(name))
@@ -247,34 +255,18 @@ def _requoted(raw: pl.Expr) -> pl.Expr:
     return pl.when(stray).then(quoted).otherwise(raw)
 
 
-def _without(dialect: Dialect, columns: list[str]) -> Dialect:
-    """Return the dialect of a file that lacks these columns."""
-    if not columns:
-        return dialect
-    line = dialect.start.rstrip(b"\r\n").rsplit(b"\n", 1)[-1].removeprefix(BOM)
-    if not line:
-        raise InputError(
-            f"{option('drop', columns[0])}: {dialect.path} has no header line, so its format has fixed columns; "
-            "convert it to CSV first"
-        )
-    kept = [name for name in dialect.columns if name not in columns]
-    header = io.StringIO()
-    csv.writer(header, delimiter=dialect.delimiter, lineterminator="").writerow(kept)
-    start = dialect.start.replace(line, header.getvalue().encode(dialect.encoding), 1)
-    return replace(dialect, columns=tuple(kept), start=start)
-
-
 def _joined(dialects: Sequence[Dialect]) -> Dialect:
     """Return the dialect of rows of several files, as the first of them has it."""
-    if any(d.controls for d in dialects) and any(d.control_separated for d in dialects):
+    controls = next((d.path for d in dialects if d.controls), None)
+    separated = next((d.path for d in dialects if d.control_separated), None)
+    if controls and separated:
         raise InputError(
-            f"{next(d.path for d in dialects if d.controls)} contains control characters (bytes 1d to 1f), and "
-            f"{next(d.path for d in dialects if d.control_separated)} quotes or carriage returns; remove them"
+            f"{controls} contains control characters (bytes 1d to 1f), and {separated} quotes or carriage returns; "
+            "remove them"
         )
     return replace(
-        dialects[0], control_separated=any(d.control_separated for d in dialects),
+        dialects[0], control_separated=bool(separated), controls=bool(controls),
         quoted=any(d.quoted for d in dialects), ascii=all(d.ascii for d in dialects),
-        controls=any(d.controls for d in dialects),
         encoding=next((d.encoding for d in dialects if not d.ascii), dialects[0].encoding),
     )  # fmt: skip
 
@@ -311,15 +303,6 @@ def is_utf8(data: bytes) -> bool:
 def has_controls(data: bytes) -> bool:
     """Return whether a text has a character that may have to replace others."""
     return any(character in data for character in (UNIT, RECORD, RETURN))
-
-
-def _header(source: Source, line: str, delimiter: str) -> tuple[str, ...]:
-    try:
-        names = [name.strip() for name in next(csv.reader([line.rstrip("\r")], delimiter=delimiter))]
-    except csv.Error as e:
-        raise InputError(f"{source}, line 1: the header cannot be read ({e}); give a line of column names") from None
-    refuse_duplicate_names(names, f"{source}, line 1")
-    return tuple(names)
 
 
 def _to_control_separated(source: Source, content: bytes, delimiter: str, quotes: bool) -> bytes:

@@ -17,7 +17,6 @@ from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.content import load
 from ghostpoi.formats.fields import none_complete
 from ghostpoi.formats.folder import columns_of, keys_of, no_part
-from ghostpoi.formats.rows import not_joined
 from ghostpoi.options import option
 from ghostpoi.regions.job import SURVEY, Job, is_done, leaving
 from ghostpoi.regions.pieces import read_piece
@@ -125,8 +124,7 @@ def _write(folder: Path, job: Job, file: CheckinFile, folder_keys: Mapping[str, 
     np.save(folder / BY_USER, file.present[by_user].astype(np.int32))
     np.save(folder / USER_KEYS, user[by_user])
     np.save(folder / VENUE_KEYS, venues["key"].to_numpy())
-    if not rows.can_join:
-        raise not_joined(file.path)
+    rows.refuse_to_join(file.path)
     kind = {
         "format": file.format, "stored": file.kind.words, "delimiter": rows.dialect.delimiter if rows.dialect else "",
         "columns": list(rows.columns), "fields": dict(file.mapping),
