@@ -45,7 +45,13 @@ NOWHERE = -1
 def venue_positions(table: Checkins, radius_m: float) -> tuple[Floats, Floats]:
     """Return the position of the venue of every row, (N,) each, NaN where a row belongs to none."""
     stay, lat, lon = _stays(table, radius_m)
-    venue = _shared(_clusters(lat, lon, radius_m), stay, table)
+    cluster, user = _clusters(lat, lon, radius_m), np.zeros(len(lat), np.int64)
+    user[stay[stay >= 0]] = table.user[stay >= 0]
+    inside = cluster >= 0
+    people = np.bincount(np.unique(np.stack([cluster[inside], user[inside]]), axis=1)[0], minlength=1)
+    kept = people >= MIN_PEOPLE
+    number = np.where(kept, np.cumsum(kept) - 1, NOWHERE)
+    venue = np.where(inside, number[np.where(inside, cluster, 0)], NOWHERE)  # of every stay
     taken = set(zip(table.lat.tolist(), table.lon.tolist(), strict=True))
     means = zip(_means(venue, lat).tolist(), _means(venue, lon).tolist(), strict=True)
     places = [_position(y, x, taken) for y, x in means]
@@ -54,27 +60,19 @@ def venue_positions(table: Checkins, radius_m: float) -> tuple[Floats, Floats]:
     return at[:, 0], at[:, 1]
 
 
-def _shared(venue: Longs, stay: Longs, table: Checkins) -> Longs:
-    """Return the venue of every stay, numbered again, NOWHERE where fewer than MIN_PEOPLE stay."""
-    user = np.zeros(len(venue), np.int64)
-    user[stay[stay >= 0]] = table.user[stay >= 0]
-    inside = venue >= 0
-    people = np.bincount(np.unique(np.stack([venue[inside], user[inside]]), axis=1)[0], minlength=1)
-    kept = people >= MIN_PEOPLE
-    number = np.where(kept, np.cumsum(kept) - 1, NOWHERE)
-    return np.where(inside, number[np.where(inside, venue, 0)], NOWHERE)
-
-
 def _stays(table: Checkins, radius_m: float) -> tuple[Longs, Floats, Floats]:
     """Return the stay of every row, NOWHERE for a row on the way, and the mean position of each stay."""
     order = by_user_and_time(table.user, table.time)
     user, time = table.user[order].tolist(), table.time[order].tolist()
     lat, lon = np.radians(table.lat[order]).tolist(), np.radians(table.lon[order]).tolist()
+
+    def metres(a: int, b: int) -> float:  # as if the ground between them was flat
+        return 1000 * EARTH_RADIUS_KM * math.hypot(lat[b] - lat[a], (lon[b] - lon[a]) * math.cos((lat[a] + lat[b]) / 2))
+
     stay, number, start = np.full(len(order), NOWHERE), 0, 0
     for at in range(1, len(order) + 1):
         same = at < len(order) and user[at] == user[start]
-        near = same and _metres(lat[start], lon[start], lat[at], lon[at]) <= radius_m
-        if near and time[at] - time[at - 1] < STAY_S:
+        if same and metres(start, at) <= radius_m and time[at] - time[at - 1] < STAY_S:
             continue
         if not same or time[at] - time[start] >= STAY_S:
             stay[start:at], number = number, number + 1
@@ -88,11 +86,6 @@ def _means(group: Longs, values: Floats) -> Floats:
     """Return the mean of each group; those of NOWHERE do not count."""
     inside = group >= 0
     return np.bincount(group[inside], values[inside]) / np.bincount(group[inside])
-
-
-def _metres(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
-    """Return the distance of near points, given in radians, as if the ground between them was flat."""
-    return 1000 * EARTH_RADIUS_KM * math.hypot(lat2 - lat1, (lon2 - lon1) * math.cos((lat1 + lat2) / 2))
 
 
 def _clusters(lat: Floats, lon: Floats, radius_m: float) -> Longs:
@@ -176,7 +169,9 @@ def to_file(
     if source.reading.order:
         plain = replace(source, reading=replace(source.reading, order=""))
         file = to_file(plain, data, format, mapping, fields, where, rows)
-        order = _by_time(file)
+        rank = np.unique(file.table.user_ids.astype(str), return_inverse=True)[1][file.table.user]
+        by_time = file.present[np.lexsort((rank, file.table.time))]
+        order = np.concatenate([by_time, file.missing]).astype(np.int64)  # rows that lack a value come last
         file = to_file(
             plain, data, format, mapping, fields[order], lambda row: where(int(order[row])), lambda: rows().take(order)
         )
@@ -217,18 +212,17 @@ def to_file(
         missing = np.union1d(missing, present[lost])
 
         def own() -> Rows:
-            return _moved(rows(), mapping, every[0], every[1], reading.decimal)
+            if POINT in mapping:
+                return rows().with_positions(mapping[POINT], every[0], every[1])
+            moved = rows()
+            for field, values in (("lat", every[0]), ("lon", every[1])):
+                texts = [str(value).replace(".", reading.decimal or ".") for value in values.tolist()]
+                moved = moved.replace_ids(mapping[field], np.array(texts, object))
+            return moved
 
     at = places(missing, where) if len(missing) else ""
     kind, digest = kind_of(format, data), sha256(data).digest()
     return CheckinFile(source, format, kind, mapping, table, digest, own, missing=missing, missing_at=at)
-
-
-def _by_time(file: CheckinFile) -> Longs:
-    """Return the rows of a file by time, then user id; those that lack a value come last."""
-    table = file.table
-    rank = np.unique(table.user_ids.astype(str), return_inverse=True)[1][table.user]
-    return np.concatenate([file.present[np.lexsort((rank, table.time))], file.missing]).astype(np.int64)
 
 
 def _with_venue_fields(source: Source, frame: pl.DataFrame, where: Where) -> pl.DataFrame:
@@ -285,16 +279,6 @@ def _at_places(
     return to_checkins(source, known, mapping.get("category", ""), where)
 
 
-def _moved(rows: Rows, mapping: dict[str, str], lat: Floats, lon: Floats, decimal: str) -> Rows:
-    """Return the rows with these positions in place of the raw points."""
-    if POINT in mapping:
-        return rows.with_positions(mapping[POINT], lat, lon)
-    for field, values in (("lat", lat), ("lon", lon)):
-        texts = [str(value).replace(".", decimal or ".") for value in values.tolist()]
-        rows = rows.replace_ids(mapping[field], np.array(texts, object))
-    return rows
-
-
 def in_one_form(source: Source, rows: Rows, mapping: dict[str, str], names: Sequence[str]) -> Rows:
     """Return rows with the texts of these columns in one form: times with a date in UTC, to the second."""
     if strange := [name for name in names if name not in rows.columns]:
@@ -302,9 +286,8 @@ def in_one_form(source: Source, rows: Rows, mapping: dict[str, str], names: Sequ
         raise InputError(f"{option('normalise', strange[0])}: {source} has no column {strange[0]!r}; it has {listed}")
     rows, time, reading = rows.in_one_form(names), mapping["time"], source.reading
     texts = rows.values(source, "time", time)
-    if time not in names or {DATE, TIMEZONE} & mapping.keys() or reading.time_format or texts.dtype != pl.String:
-        return rows
-    if texts.null_count():
+    is_text = texts.dtype == pl.String and not texts.null_count()
+    if time not in names or {DATE, TIMEZONE} & mapping.keys() or reading.time_format or not is_text:
         return rows
     clock = parse_times(texts, "", reading.timezone or "UTC")
     moment = pl.from_epoch(clock, "s").dt.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,6 +5,7 @@ becomes Parquet, in memory or in a private file, and is released like any Parque
 """
 
 import io
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -268,7 +269,10 @@ def fetch(source: Source, mapping: Mapping[str, str], out: BinaryIO) -> None:
         columns = ", ".join(database.selected(schema.field(name)) for name in schema.names)
         by = ", ".join(f"asked.{quoted(name, whole=True)}" for name in order)
         batches = database.read(f"SELECT {columns} FROM {source.query.relation} ORDER BY {by}")
-        plain = pa.schema([(field.name, _in_utc(field.type)) for field in batches.schema], geometry.geoparquet(shapes))
+        geo = {"version": "1.1.0", "primary_column": next(iter(shapes), "")}
+        geo["columns"] = {name: {"encoding": "WKB"} for name in shapes}
+        notes = {geometry.GEO: json.dumps(geo).encode()} if shapes else None
+        plain = pa.schema([(field.name, _in_utc(field.type)) for field in batches.schema], notes)
         tables = (pa.Table.from_batches([batch], batches.schema).cast(plain) for batch in _each(database, batches))
         write_tables(tables, plain, out, GROUP)
 

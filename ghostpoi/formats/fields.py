@@ -33,10 +33,8 @@ Where = Callable[[int], str]
 
 def lacks_value(frame: pl.DataFrame) -> pl.Series:
     """Mark the rows (N,) that lack the value of a field that the file has."""
-    every = pl.repeat(False, frame.height, eager=True)
-    for field in (f for f in (*FIELDS, DATE, POINT, TIMEZONE) if f in frame.columns):
-        every |= lacking(frame[field], field)
-    return every
+    known = [field for field in (*FIELDS, DATE, POINT, TIMEZONE) if field in frame.columns]
+    return frame.select(pl.any_horizontal(lacking(frame[field], field).alias(field) for field in known)).to_series()
 
 
 def lacking(column: pl.Series, field: str) -> pl.Series:
@@ -116,9 +114,8 @@ def find_columns(
             f"{option('map', f'timezone={given[TIMEZONE]}')} and {option('timezone', zone)} contradict each other; "
             "give one"
         )
-    mapped = {column for field, column in given.items() if field not in elsewhere}
-    plain = {c: plain_name(c) for c in columns if c not in mapped}
     found = {field: column for field, column in given.items() if field not in elsewhere}
+    plain = {c: plain_name(c) for c in columns if c not in found.values()}
     unfound: list[str] = []
     for field, tiers in COLUMN_NAMES.items():
         if field in found or field in elsewhere or (field in ("lat", "lon") and POINT in found | elsewhere):
@@ -126,15 +123,12 @@ def find_columns(
         if field == TIMEZONE and (zone or plain_name(found.get("time", "")) in COLUMN_NAMES["time"][0]):
             continue  # no time needs it
         match = _best(plain, tiers, field, place)
-        if match is None and field in ("lat", "lon") and point:
-            found = {name: column for name, column in found.items() if name != "lat"} | {POINT: point}
-            continue
-        if match is None and (field in ("category", TIMEZONE) or (field == "poi" and source.reading.cluster_points)):
-            continue  # many files have none
-        if match is None:
-            unfound.append(field)
-        else:
+        if match is not None:
             found[field] = match
+        elif field in ("lat", "lon") and point:
+            found = {name: column for name, column in found.items() if name != "lat"} | {POINT: point}
+        elif not (field in ("category", TIMEZONE) or (field == "poi" and source.reading.cluster_points)):
+            unfound.append(field)  # many files have none of the others
     if unfound:
         raise _unfound(unfound, place, columns, header)
     if "poi" in found and source.reading.cluster_points:
@@ -180,16 +174,14 @@ def find_venue_columns(source: Source, columns: Sequence[str], given: dict[str, 
     for field in (VENUE, "lat", "lon", "category"):
         if field in found or (field in ("lat", "lon") and POINT in found):
             continue
-        match = _best(plain, tiers[field], field, str(source))
-        if match is None and field == "lat" and (match := _best(plain, tiers[POINT], POINT, str(source))):
-            field = POINT
-        if match is not None:
+        if match := _best(plain, tiers[field], field, str(source)):
             found[field] = match
+        elif field == "lat" and (match := _best(plain, tiers[POINT], POINT, str(source))):
+            found[POINT] = match
         elif field != "category":
-            what = "id" if field == VENUE else called(field)
             raise InputError(
-                f"{option('venues', source)}: no column looks like the {what} of a venue among {_listed(columns)}; "
-                f"name it with {option('map', f'{field}=COLUMN')}"
+                f"{option('venues', source)}: no column looks like the {called(field)} of a venue among "
+                f"{_listed(columns)}; name it with {option('map', f'{field}=COLUMN')}"
             )
     return found
 
@@ -208,7 +200,7 @@ def _best(plain: dict[str, str], tiers: Sequence[Sequence[str]], field: str, pla
 
 def called(field: str) -> str:
     """Return the word for a field in a message."""
-    return {"poi": "venue", "lat": "latitude", "lon": "longitude"}.get(field, field)
+    return {"poi": "venue", VENUE: "id", "lat": "latitude", "lon": "longitude"}.get(field, field)
 
 
 def plain_name(column: str) -> str:
@@ -244,7 +236,7 @@ def to_checkins(
             # Python cannot represent all times of polars.
             shown = repr((column.to_physical() if column.dtype.is_temporal() else column)[row])
             shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
-            place = _elsewhere(source, field, frame["poi"][row]) or where(row)
+            place = (source.venues and source.venues.place_of(field, frame["poi"][row])) or where(row)
             raise InputError(f"{place}: {complaint.format(shown)}; {remedy}")
 
     if not category_field:
@@ -320,18 +312,13 @@ def to_checkins(
     )  # fmt: skip
 
 
-def _elsewhere(source: Source, field: str, poi: object) -> str | None:
-    """Name where the table of venues gives this field of a venue; None if the file of check-ins gives it."""
-    return source.venues.place_of(field, poi) if source.venues else None
-
-
 def _refuse_missing(source: Source, frame: pl.DataFrame, where: Where) -> None:
     """Refuse the first row that lacks a value, and count the others."""
     for field in (f for f in (*FIELDS, DATE, POINT) if f in frame.columns):
         if not (lacks := lacking(frame[field], field)).any():
             continue
         row = int(lacks.arg_true()[0])
-        value, elsewhere = frame[field][row], _elsewhere(source, field, frame["poi"][row])
+        value, elsewhere = frame[field][row], source.venues and source.venues.place_of(field, frame["poi"][row])
         word = value.strip() if isinstance(value, str) else ""
         every = lacks_value(frame).arg_true().to_numpy()
         more = f" ({len(every):,} rows lack a value: {places(every, where)})" if len(every) > 1 else ""
@@ -345,11 +332,9 @@ def _refuse_missing(source: Source, frame: pl.DataFrame, where: Where) -> None:
 
 def _with_dates(frame: pl.DataFrame) -> pl.DataFrame:
     """Put the date of a column of its own before the time of day."""
-    if DATE not in frame.columns:
-        return frame
     date, time = (pl.col(name).cast(pl.String).str.strip_chars() for name in (DATE, "time"))
     date = date.str.replace(MIDNIGHT, "")  # workbooks have no dates but times at midnight
-    return frame.with_columns(time=date + pl.lit(" ") + time)
+    return frame.with_columns(time=date + pl.lit(" ") + time) if DATE in frame.columns else frame
 
 
 def _number(column: pl.Series, decimal: str) -> pl.Series:
@@ -382,9 +367,7 @@ WITHOUT_NAMES = ("tsmc2014", "snap")  # formats with fixed columns
 
 def chosen_columns(file: CheckinFile, given: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the column of each field and the reason; `given` is the user's choice, field by field."""
-    found = {
-        field: {"column": column, "chosen_by": _reason(file, field, given)} for field, column in file.mapping.items()
-    }
+    found = {f: {"column": column, "chosen_by": _reason(file, f, given)} for f, column in file.mapping.items()}
     if has_names(file.rows.get_column(file.mapping["time"])):
         found["time"]["chosen_by"] += "; it names time zones"
     return found

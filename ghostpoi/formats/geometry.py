@@ -8,7 +8,7 @@ pyogrio; a release is a new file, because the old one may keep deleted rows, sty
 import json
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,11 @@ def positions(points: pl.Series) -> pl.DataFrame:
     if points.dtype == pl.Struct:
         lon, lat = point.struct.field("x"), point.struct.field("y")
     elif points.dtype == pl.Binary:
-        lon, lat = (pl.when(_is_point(point)).then(_coordinate(point, axis)) for axis in (0, 1))
+        # A point, with or without an altitude, in degrees if it names a system.
+        degrees = ~_has_srid(point) | _word(point, 5).is_in(list(SRIDS))
+        is_point = ((_word(point, 1) & 0xFFFF) % 1000 == 1) & degrees
+        starts = [pl.when(_has_srid(point)).then(9 + at).otherwise(5 + at) for at in (0, 8)]
+        lon, lat = (pl.when(is_point).then(_read(point, at, 8, pl.Float64)) for at in starts)
     else:
         points = points.cast(pl.String)
         lon, lat = (pl.coalesce(point.str.extract(form, n) for form in FORMS).cast(pl.Float64) for n in (1, 2))
@@ -82,12 +86,6 @@ def named(points: pl.Series) -> pl.Series:
     return points.alias("p").to_frame().select(pl.coalesce(other, kind, pl.lit("unreadable WKB"))).to_series()
 
 
-def _is_point(wkb: pl.Expr) -> pl.Expr:
-    """Return which WKB is a point, with or without an altitude, in degrees if it names a system."""
-    degrees = ~_has_srid(wkb) | _word(wkb, 5).is_in(list(SRIDS))
-    return ((_word(wkb, 1) & 0xFFFF) % 1000 == 1) & degrees
-
-
 def _has_srid(wkb: pl.Expr) -> pl.Expr:
     return (_word(wkb, 1) & HAS_SRID) != 0
 
@@ -95,10 +93,6 @@ def _has_srid(wkb: pl.Expr) -> pl.Expr:
 def _word(wkb: pl.Expr, at: int) -> pl.Expr:
     """Return the number of four bytes; null if there are fewer."""
     return _read(wkb, pl.lit(at), 4, pl.UInt32)
-
-
-def _coordinate(wkb: pl.Expr, axis: int) -> pl.Expr:
-    return _read(wkb, pl.when(_has_srid(wkb)).then(9 + 8 * axis).otherwise(5 + 8 * axis), 8, pl.Float64)
 
 
 def _read(wkb: pl.Expr, at: pl.Expr, size: int, kind: type[pl.DataType]) -> pl.Expr:
@@ -160,7 +154,7 @@ def described(schema: "pa.Schema", place: str, native: Mapping[str, str]) -> "pa
         one |= {"crs": _system(crs, f"{place}: the column {field.name!r}")} if "crs" in found or "crs" in about else {}
         if "spherical" in (found.get("edges"), about.get("edges")) or native.get(field.name) == "GEOGRAPHY":
             one["edges"] = "spherical"
-        if isinstance(found.get("covering"), dict) and (box := _box_of(found["covering"])):
+        if box := _box_of(found.get("covering")):
             one["covering"] = {"bbox": {side: [box, side] for side in BOX}}
         columns[field.name] = one | ({NATIVE: native[field.name]} if field.name in native else {})
         if kind in ENCODINGS:
@@ -187,8 +181,9 @@ def extension(field: "pa.Field") -> tuple[str, Geo]:
     return name, found if isinstance(found, dict) else {}
 
 
-def _box_of(covering: Geo) -> str:
-    box = covering.get("bbox")
+def _box_of(covering: Any) -> str:
+    """Return the column of bounding boxes that metadata name; "" if they name none."""
+    box = covering.get("bbox") if isinstance(covering, dict) else None
     sides = [box.get(side) for side in BOX] if isinstance(box, dict) else []
     names = {side[0] for side in sides if isinstance(side, list) and len(side) == 2}
     return str(names.pop()) if len(names) == 1 else ""
@@ -207,22 +202,11 @@ def _system(crs: Any, column: str) -> Any:
     return "OGC:CRS84" if "CRS84" in code.replace(" ", "") else "EPSG:4326"
 
 
-def geoparquet(columns: Sequence[str]) -> dict[bytes, bytes] | None:
-    """Return the metadata of a table with these columns of WKB in degrees; None if there are none."""
-    found = {name: {"encoding": "WKB"} for name in columns}
-    said = {"version": "1.1.0", "primary_column": next(iter(columns), ""), "columns": found}
-    return {GEO: json.dumps(said).encode()} if columns else None
-
-
 def columns_of(schema: "pa.Schema") -> Geo:
     """Return what a schema says about its columns of geometry, the primary one first."""
-    stated = _of(schema)
+    stated = json.loads((schema.metadata or {}).get(GEO, b"{}"))
     columns = {name: one for name, one in stated.get("columns", {}).items() if name in schema.names}
     return dict(sorted(columns.items(), key=lambda item: item[0] != stated["primary_column"]))
-
-
-def _of(schema: "pa.Schema") -> Geo:
-    return json.loads((schema.metadata or {}).get(GEO, b"{}"))
 
 
 def boxes(schema: Any) -> list[str]:
@@ -235,7 +219,8 @@ class Extent:
     """What GeoParquet's metadata say about rows, gathered while they are written."""
 
     def __init__(self, schema: "pa.Schema") -> None:
-        self.names, self.stated, self.columns = schema.names, _of(schema), columns_of(schema)
+        self.names, self.columns = schema.names, columns_of(schema)
+        self.version = json.loads((schema.metadata or {}).get(GEO, b"{}")).get("version", "")
         self.boxes: dict[str, list[list[float]]] = {name: [] for name in self.columns}
         self.types: dict[str, set[str]] = {name: set() for name in self.columns}
 
@@ -250,12 +235,17 @@ class Extent:
         if len(found := found.drop_nulls()):
             low, high = found.min().row(0), found.max().row(0)
             self.boxes[name].append([*low, *high])
-        self.types[name] |= {f"Point{z}" for z in _altitudes(points)}
+        if isinstance(points.dtype, pl.Struct):
+            high = pl.Series([any(field.name == "z" for field in points.dtype.fields)] * bool(len(points)))
+        else:
+            kind = points.drop_nulls().alias("p").to_frame().select(_word(pl.col("p"), 1)).to_series()
+            high = ((kind & HAS_Z) != 0) | ((kind & 0xFFFF) // 1000).is_in([1, 3])
+        self.types[name] |= {"Point Z" if one else "Point" for one in high.unique().drop_nulls()}
 
     @property
     def metadata(self) -> dict[str, str]:
         """The metadata to write; none if the file had none."""
-        if not self.columns or not self.stated["version"]:
+        if not self.columns or not self.version:
             return {}
         columns = {}
         for name, about in self.columns.items():
@@ -268,17 +258,8 @@ class Extent:
                 del one["covering"]
             known = "?" not in self.types[name]
             columns[name] = one | {"geometry_types": sorted(self.types[name]) if known else []}
-        own = {"version": self.stated["version"], "primary_column": next(iter(columns))}
+        own = {"version": self.version, "primary_column": next(iter(columns))}
         return {GEO.decode(): json.dumps(own | {"columns": columns})}
-
-
-def _altitudes(points: pl.Series) -> set[str]:
-    """Return "" and " Z" for the points without and with an altitude that a column holds."""
-    if isinstance(points.dtype, pl.Struct):
-        return {" Z" if "z" in [field.name for field in points.dtype.fields] else ""} if len(points) else set()
-    kind = points.drop_nulls().alias("p").to_frame().select(_word(pl.col("p"), 1)).to_series()
-    high = ((kind & HAS_Z) != 0) | ((kind & 0xFFFF) // 1000).is_in([1, 3])
-    return {" Z" if one else "" for one in high.unique().drop_nulls()}
 
 
 MADE = "1980-01-01T00:00:00Z"  # the date that a written file states, so that the same rows give the same bytes
@@ -319,14 +300,6 @@ def written(layers: "dict[str, tuple[pa.Table, str]]") -> bytes:
             return path.read_bytes()
     finally:
         gdal.set_gdal_config_options({"OGR_CURRENT_DATE": None})
-
-
-def one_layer(tables: "Iterable[pa.Table]", schema: "pa.Schema") -> bytes:
-    """Return a GeoPackage of the layer that a schema names."""
-    import pyarrow as pa
-
-    table = pa.concat_tables([schema.empty_table(), *tables])
-    return written({schema.metadata[LAYER].decode(): (table, next(iter(columns_of(schema))))})
 
 
 def _pyogrio(what: str) -> Any:

@@ -21,7 +21,7 @@ from ghostpoi.formats import geometry
 from ghostpoi.formats.build import file_of_rows
 from ghostpoi.formats.content import PARQUET
 from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.formats.geometry import LAYER, one_layer
+from ghostpoi.formats.geometry import LAYER
 from ghostpoi.formats.rows import Index, Rows
 from ghostpoi.formats.source import POINT, CheckinFile, Source
 from ghostpoi.formats.times import EARLIEST, LATEST
@@ -32,8 +32,8 @@ ALONE = {"use_threads": False}
 MOST_TEXT = 2**31 - 1  # bytes of a column that pyarrow always keeps in one piece
 
 
-def read_table(source: Source, data: bytes) -> tuple[pa.Table, pa.Schema]:
-    """Read the whole table, and return the schema of the file: a large table has dictionaries in place of text.
+def read_rows(source: Source, data: bytes) -> "ParquetRows":
+    """Read all fields. A large table has dictionaries in place of text.
 
     Its size is checked first, because a short file can encode any number of equal values.
     """
@@ -41,20 +41,25 @@ def read_table(source: Source, data: bytes) -> tuple[pa.Table, pa.Schema]:
         file = pq.ParquetFile(pa.BufferReader(data))
         schema = schema_of(file, source)
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        source.check_size(sum(_least_size(group, file.schema) for group in groups), len(data))
+        width = sum(WIDTH.get(file.schema.column(at).physical_type, 8) for at in range(len(file.schema)))
+        least = sum(max(group.num_rows, 0) * width + max(group.total_byte_size, 0) for group in groups)
+        source.check_size(least, len(data))
         # A chunk can hold a long text once and repeat it. Its metadata would say whether it does, but on some
         # damaged files pyarrow ends the process when asked for it.
         if sum(max(g.num_rows, 0) * max(g.total_byte_size, 0) for g in groups) > source.size_limit.size:
-            names = [f.name for f in file.schema_arrow if _is_text(f.type)]
-            coded = pq.ParquetFile(pa.BufferReader(data), read_dictionary=names).read(**ALONE)
+            texts = {at: field.name for at, field in enumerate(file.schema_arrow) if _is_text(field.type)}
+            coded = pq.ParquetFile(pa.BufferReader(data), read_dictionary=[*texts.values()]).read(**ALONE)
             coded.validate(full=True)
-            sizes = [_expanded(coded.column(at)) for at, f in enumerate(file.schema_arrow) if _is_text(f.type)]
+            sizes = [_expanded(coded.column(at)) for at in texts]
             source.check_size(sum(sizes), len(data))
             if max(sizes, default=0) <= MOST_TEXT:
-                return _in_one_piece(coded, file.schema_arrow), schema
+                for at, name in texts.items():  # with one dictionary, not one per row group
+                    column = coded.column(at).unify_dictionaries().combine_chunks()
+                    coded = coded.set_column(at, name, pa.chunked_array([column]))
+                return ParquetRows.of(coded, source.path, schema)
         table = file.read(**ALONE)
         table.validate(full=True)
-        return table, schema
+        return ParquetRows.of(table, source.path, schema)
 
 
 def schema_of(file: Any, source: Source) -> pa.Schema:
@@ -76,15 +81,6 @@ def readable(source: Source) -> Iterator[None]:
         raise InputError(f"{source} is a damaged Parquet file ({why}); write it again") from None
 
 
-def _in_one_piece(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the table with one dictionary, not one per row group, in each text column."""
-    for at, one in enumerate(schema):
-        if _is_text(one.type):
-            column = table.column(at).unify_dictionaries().combine_chunks()
-            table = table.set_column(at, one.name, pa.chunked_array([column]))
-    return table
-
-
 def decoded(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """Return a column with text in place of dictionaries, if its type is text."""
     return column.cast(kind) if _is_text(kind) else column
@@ -95,12 +91,6 @@ def is_coded(ids: pa.ChunkedArray) -> bool:
     if not pa.types.is_dictionary(ids.type) or not pa.types.is_string(ids.type.value_type) or ids.null_count:
         return False
     return all(pc.min(pc.binary_length(chunk.dictionary)).as_py() != 0 for chunk in ids.chunks)
-
-
-def _least_size(group: Any, schema: Any) -> int:
-    """Return the least number of bytes that the values of a row group need in memory."""
-    width = sum(WIDTH.get(schema.column(i).physical_type, 8) for i in range(len(schema)))
-    return max(int(group.num_rows), 0) * width + max(int(group.total_byte_size), 0)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -139,12 +129,6 @@ def to_checkin_file(
         raise InputError(f"{source} has columns but no check-ins; give a file with at least one row of data")
     rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
     return file_of_rows(source, rows, format, found, data)
-
-
-def read_rows(source: Source, data: bytes) -> "ParquetRows":
-    """Read all fields of a Parquet file."""
-    table, schema = read_table(source, data)
-    return ParquetRows.of(table, source.path, schema)
 
 
 def read_groups(source: Source, groups: Sequence[int]) -> "ParquetRows":
@@ -187,11 +171,6 @@ class ParquetRows(Rows):
         plain = (isinstance(kind, pa.BaseExtensionType) for kind in schema.types)  # else types of geometry are bytes
         columns = (one if kept else _storage(one) for one, kept in zip(table.columns, plain, strict=True))
         return ParquetRows(held=dict(zip(schema.names, columns, strict=True)), schema=schema, path=path)
-
-    @property
-    def table(self) -> pa.Table:
-        """The table as the schema has it."""
-        return self.segment(0, None)
 
     @property
     def columns(self) -> list[str]:
@@ -263,11 +242,12 @@ class ParquetRows(Rows):
         return replace(self, held=held, schema=self.schema.set(at, field))
 
     def with_positions(self, point: str, lat: Floats, lon: Floats) -> Self:
-        columns = {name: _boxes(lat, lon) for name in geometry.boxes(self.schema)}
+        box = pa.StructArray.from_arrays([pa.array(side) for side in (lon, lat, lon, lat)], list(geometry.BOX))
+        columns = dict.fromkeys(geometry.boxes(self.schema), box)
         kind = _storage(self.held[point]).type
         if pa.types.is_struct(kind):
             columns[point] = pa.StructArray.from_arrays([pa.array(lon), pa.array(lat)], ["x", "y"])
-        elif not pa.types.is_string(_value_type(kind)) and not pa.types.is_large_string(_value_type(kind)):
+        elif _value_type(kind) not in (pa.string(), pa.large_string()):
             columns[point] = pa.array(geometry.wkb_points(lon, lat), pa.binary())
         else:
             return super().with_positions(point, lat, lon)
@@ -279,7 +259,7 @@ class ParquetRows(Rows):
         return replace(super().drop(columns), schema=pa.schema(kept, self.schema.metadata))
 
     def joined(self, parts: Sequence[Rows], other: str) -> "ParquetRows":
-        tables = [part.table.select(self.columns) for part in parts if isinstance(part, ParquetRows)]
+        tables = [part.segment().select(self.columns) for part in parts if isinstance(part, ParquetRows)]
         try:
             table = pa.concat_tables([one.cast(self.schema) for one in tables]).unify_dictionaries()
         except (pa.ArrowException, ValueError):
@@ -290,10 +270,10 @@ class ParquetRows(Rows):
 
     def grouped(self) -> pa.Table:
         """Return the table with dictionaries that list its values alone."""
-        return _group(self.table, self.schema)
+        return _group(self.segment(), self.schema)
 
     def to_frame(self, mapping: dict[str, str]) -> Any:
-        return pl.from_arrow(self.table)
+        return pl.from_arrow(self.segment())
 
     def write(self, out: BinaryIO) -> None:
         tables = (self.segment(at, GROUP) for at in range(0, len(self), GROUP))  # one at a time needs less memory
@@ -311,7 +291,7 @@ class ParquetRows(Rows):
             f"{self.path}: the column {name!r} has the type {kind}; store it as text, numbers or timestamps"
         )
 
-    def segment(self, at: int, rows: int | None) -> pa.Table:
+    def segment(self, at: int = 0, rows: int | None = None) -> pa.Table:
         """Return some rows as the schema has them; None: all that follow."""
         parts = [decoded(self.held[field.name].slice(at, rows), field.type) for field in self.schema]
         return pa.Table.from_arrays(parts, schema=self.schema)
@@ -320,7 +300,9 @@ class ParquetRows(Rows):
 def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, out: BinaryIO, size: int = 0) -> None:
     """Write tables one after the other, in groups of `size` rows. How rows are divided into tables changes no byte."""
     if LAYER in (schema.metadata or {}):
-        out.write(one_layer(tables, schema))
+        table = pa.concat_tables([schema.empty_table(), *tables])
+        points = next(iter(geometry.columns_of(schema)))
+        out.write(geometry.written({schema.metadata[LAYER].decode(): (table, points)}))
         return
     size, extent = size or GROUP, geometry.Extent(schema)
     notes = {key: value for key, value in (schema.metadata or {}).items() if key != geometry.GEO}
@@ -373,19 +355,18 @@ def _native(field: pa.Field, columns: dict[str, Any]) -> pa.Field:
 
 def _group(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the rows of a group as they are written, with dictionaries of their own."""
-    columns = [
-        _fresh_dictionary(column, field.type) if pa.types.is_dictionary(field.type) else column.combine_chunks()
-        for field, column in zip(table.schema, table.columns, strict=True)
-    ]
-    wrapped = [
-        pa.ExtensionArray.from_storage(field.type, column) if isinstance(field.type, NativeWkb) else column
-        for field, column in zip(schema, columns, strict=True)
-    ]
-    return pa.Table.from_arrays(wrapped, schema=schema)
-
-
-def _boxes(lat: Floats, lon: Floats) -> pa.StructArray:
-    return pa.StructArray.from_arrays([pa.array(side) for side in (lon, lat, lon, lat)], list(geometry.BOX))
+    columns = []
+    for field, column in zip(schema, table.columns, strict=True):
+        if pa.types.is_dictionary(kind := column.type):  # the old one lists the clean values in order of appearance
+            new = column.cast(kind.value_type).combine_chunks().dictionary_encode()
+            indices = new.indices.cast(kind.index_type)
+            column = pa.DictionaryArray.from_arrays(indices, new.dictionary, ordered=kind.ordered)
+        else:
+            column = column.combine_chunks()
+        if isinstance(field.type, NativeWkb):
+            column = pa.ExtensionArray.from_storage(field.type, column)
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _index(rows: NDArray[np.int64]) -> pa.Array:
@@ -406,10 +387,8 @@ def _plain(column: pa.ChunkedArray) -> Any:
     if pa.types.is_dictionary(kind) and not pa.types.is_string(kind.value_type):
         column = column.cast(kind.value_type)
         kind = column.type
-    if pa.types.is_decimal(kind) and kind.bit_width > 128:
-        return column.cast(pa.string())
-    if pa.types.is_duration(kind):
-        return column.cast(pa.int64())
+    if pa.types.is_duration(kind) or (pa.types.is_decimal(kind) and kind.bit_width > 128):
+        return column.cast(pa.int64() if pa.types.is_duration(kind) else pa.string())
     if pa.types.is_timestamp(kind):
         numbers = column.cast(pa.int64())
         if not _in_range(pl.Series("", numbers), 86_400 * PER_SECOND[kind.unit]).all():
@@ -432,13 +411,6 @@ def _in_range(numbers: pl.Series, per_day: int) -> pl.Series:
     """Return which times, in units of which `per_day` make a day, lie in the years 1 to 9999 or are null."""
     day = numbers.cast(pl.Int64) // per_day
     return day.is_between(EARLIEST // 86_400, LATEST // 86_400).fill_null(True)
-
-
-def _fresh_dictionary(column: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.ChunkedArray:
-    """Rebuild the dictionary from the current values. The old one lists the clean values in order of appearance."""
-    values = column.cast(kind.value_type).combine_chunks()
-    new = values.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(new.indices.cast(kind.index_type), new.dictionary, ordered=kind.ordered)
 
 
 def _without_notes(field: pa.Field) -> pa.Field:

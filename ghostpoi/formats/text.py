@@ -214,8 +214,8 @@ class TextRows(Rows):
         return self.framed(tail=b"\r\n" if ends else b"\n")
 
     def framed(self, start: bytes | None = None, tail: bytes | None = None) -> "TextRows":
-        new = {name: value for name, value in {"start": start, "tail": tail}.items() if value is not None}
-        return replace(self, dialect=replace(self.dialect, **new))
+        start, tail = (self.dialect.start if start is None else start), (self.dialect.tail if tail is None else tail)
+        return replace(self, dialect=replace(self.dialect, start=start, tail=tail))
 
     def joined(self, parts: Sequence[Rows], other: str) -> "TextRows":
         texts = [part for part in parts if isinstance(part, TextRows)]

@@ -130,9 +130,7 @@ MIN_PIECE = 100_000  # times per thread; fewer are parsed faster on one thread
 EARLIEST, LATEST = -62_135_596_800, 253_402_300_799  # the years 1 to 9999, which `datetime` can represent
 
 
-def parse_times(
-    column: pl.Series, form: str = "", zone: str = "UTC", zones: pl.Series | None = None
-) -> pl.Series:  # fmt: skip
+def parse_times(column: pl.Series, form: str = "", zone: str = "UTC", zones: pl.Series | None = None) -> pl.Series:
     """Convert times to UTC seconds (Int64), null where a time cannot be read.
 
     A time without an offset is of the zone that it names, that `zones` names, or of `zone`. With `form`, every time has

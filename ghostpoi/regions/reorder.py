@@ -165,4 +165,4 @@ def _write_tables(pieces: Iterator[Rows], schema: Any, out: BinaryIO) -> None:
 
     first = next(pieces, None)
     found = (rows for rows in chain([first], pieces) if isinstance(rows, ParquetRows))
-    write_tables((rows.table for rows in found), first.schema if isinstance(first, ParquetRows) else schema, out)
+    write_tables((rows.segment() for rows in found), first.schema if isinstance(first, ParquetRows) else schema, out)

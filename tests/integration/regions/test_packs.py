@@ -44,10 +44,10 @@ def test_groups_of_parquet_are_read_back(
     assert numbers_of(tmp_path) == [*GROUPS]
     groups = read_groups(tmp_path, [*GROUPS])
     assert [group.places.tolist() for group in groups] == [places.tolist() for places in GROUPS.values()]
-    found = rows_of(groups, "x").table
+    found = rows_of(groups, "x").segment()
     assert found.schema.equals(table.schema, check_metadata=True)
     assert found.to_pylist() == table.to_pylist()
-    assert rows_of(groups[1:2], "x").table.to_pylist() == table.to_pylist()[2:4]
+    assert rows_of(groups[1:2], "x").segment().to_pylist() == table.to_pylist()[2:4]
     assert read_groups(tmp_path, [4]) == []
 
 

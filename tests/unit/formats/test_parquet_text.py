@@ -44,8 +44,8 @@ def test_dictionaries_stand_for_the_table_of_the_file(
     rows = read_rows(Source(Path("file"), limit=limit_of(SMALL)), data)
     whole = pq.ParquetFile(pa.BufferReader(data)).read()
     assert pa.types.is_dictionary(rows.held["a"].type)
-    assert rows.table.equals(whole, check_metadata=True)
-    assert rows.table.column("a").num_chunks == whole.column("a").num_chunks == 1
+    assert rows.segment().equals(whole, check_metadata=True)
+    assert rows.segment().column("a").num_chunks == whole.column("a").num_chunks == 1
     for one, two in (
         (rows, ParquetRows.of(whole, Path("file"))),
         (rows.take(SOME), rows.of(whole.take(SOME), rows.path)),
@@ -102,7 +102,7 @@ def test_dictionaries_are_compared_as_their_texts_are(texts: list[str], row: int
     values = [texts[i % len(texts)] for i in range(ROWS)]
     changed = [*values[:row], other, *values[row + 1 :]]
     one, two = (rows_of(pa.table({"a": pa.array(column)})) for column in (values, changed))
-    plain = [ParquetRows.of(rows.table, rows.path) for rows in (one, two)]
+    plain = [ParquetRows.of(rows.segment(), rows.path) for rows in (one, two)]
     told = None if values == changed else f"row {row + 1} has a different a"
     assert difference(one, two) == difference(*plain) == told
     assert difference(one, rows_of(pa.table({"a": values[:-1]}))) == "there are 399 rows, not 400"
