@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ghostpoi.errors import ConnectionLost, InputError
-from ghostpoi.files import PARTIAL, own_folder
+from ghostpoi.files import own_folder, replacing
 from ghostpoi.options import COPIES, option, places
 from ghostpoi.plugins import need
 
@@ -155,14 +155,9 @@ def fetch(path: Path) -> bool:
             return False
         raise
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}{PARTIAL}")
-    try:
-        with speaking(url), open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            for piece in found.stream(PIECE):
-                out.write(piece)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path, mode=0o600) as out, speaking(url):
+        for piece in found.stream(PIECE):
+            out.write(piece)
     return True
 
 
@@ -181,14 +176,19 @@ def fetch_all(path: Path) -> None:
                 fetch(one)
 
 
-def send(path: Path, url: str = "") -> None:
-    """Send a file, if it is a copy: the object is there as a whole or not at all."""
+def put(url: str, content: bytes | Path) -> None:
+    """Send what an object is to hold: it is there as a whole or not at all."""
     import obstore
 
+    store, key = _opened(url)
+    with speaking(url):
+        obstore.put(store, key, content)
+
+
+def send(path: Path, url: str = "") -> None:
+    """Send a file, if it is a copy."""
     if url := url or url_of(path):
-        store, key = _opened(url)
-        with speaking(url):
-            obstore.put(store, key, path)
+        put(url, path)
 
 
 def offer(path: Path) -> None:
@@ -320,7 +320,7 @@ def _working_copy(path: Path) -> Iterator[None]:
         after = _state(path)
         changed = sorted(file for file, state in after.items() if before.get(file) != state)
         if signed in changed:  # at any moment, one of its lines signs the manifest that is there
-            _put(url_of(signed), old + signed.read_bytes())
+            put(url_of(signed), old + signed.read_bytes())
         for file in sorted(changed, key=signed.__eq__):
             send(file)
         remove(*(file for file in before if file not in after))
@@ -350,7 +350,7 @@ def _claimed(release: Path, goes_on: bool) -> Iterator[None]:
     elif there - {CLAIM} and CLAIM not in there:  # it is no release
         release.mkdir()
         (release / "other").touch()
-    _put(f"{url_of(release)}/{CLAIM}", b"")
+    put(f"{url_of(release)}/{CLAIM}", b"")
     try:
         yield
     finally:
@@ -358,11 +358,3 @@ def _claimed(release: Path, goes_on: bool) -> Iterator[None]:
             left = set(_below(release)) - {CLAIM}
             if MANIFEST in left or not left or not (left - there or {CLAIM, MANIFEST} & there):  # else: interrupted
                 remove(release / CLAIM)
-
-
-def _put(url: str, content: bytes) -> None:
-    import obstore
-
-    store, key = _opened(url)
-    with speaking(url):
-        obstore.put(store, key, content)

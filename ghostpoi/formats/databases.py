@@ -7,9 +7,10 @@ becomes Parquet, in memory or in a private file, and is released like any Parque
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -32,6 +33,9 @@ SORTING = "256MB"  # of the server's memory, to order the rows
 TIES = (DATE, "time", "user")  # the fields by which rows are ordered, if nothing is said: no venue is among them
 LISTED = 10  # tables that a message names
 GEOMETRY = ("geometry", "geography")  # types of PostGIS
+# Types of Arrow that Parquet has, too.
+PLAIN = ("integer", "floating", "boolean", "string", "large_string", "timestamp", "date", "time", "decimal", "null",
+         "binary")  # fmt: skip
 WGS84 = 4326  # as PostGIS calls it
 ROWS = "rows.parquet"  # the rows of a database, in a private folder
 STAGED = "ghostpoi_released"  # a temporary table or view
@@ -41,35 +45,19 @@ STAGED = "ghostpoi_released"  # a temporary table or view
 class Engine:
     """How to speak to a kind of database."""
 
-    open: Callable[[str, bool], Any]  # a connection to a place, to read only or to write
+    driver: str  # the module
+    connect: Callable[[Any, str, bool], Any]  # opens a place with it, to read only or to write
     begin: tuple[str, ...]  # a transaction that sees one state of the database and changes nothing
     tables: str  # lists the names of tables
     writes: tuple[str, ...] = ()  # begins a transaction that writes, if the driver does not
     types: str = ""  # lists the columns of a table, and their types where text must be converted to them
-    exact: frozenset[str] = frozenset()  # the types that Arrow holds as they are; empty: see `_is_plain`
+    exact: frozenset[str] = frozenset()  # the types that Arrow holds as they are; empty: PLAIN
 
 
-def _postgresql(place: str, read_only: bool) -> Any:
-    from adbc_driver_postgresql import dbapi
-
-    return dbapi.connect(place)
-
-
-def _sqlite(place: str, read_only: bool) -> Any:
-    from adbc_driver_sqlite import dbapi
-
-    return dbapi.connect(f"{Path(place).absolute().as_uri()}?mode={'ro' if read_only else 'rw'}")
-
-
-def _duckdb(place: str, read_only: bool) -> Any:
-    import duckdb
-
-    return duckdb.connect(place, read_only=read_only)
-
-
+DUCK, LITE = "duckdb", "adbc_driver_sqlite.dbapi"  # drivers
 ENGINES = {
     "postgresql": Engine(
-        _postgresql,
+        "adbc_driver_postgresql.dbapi", lambda driver, place, read_only: driver.connect(place),
         # Parallel and shared scans return rows that tie in an order that varies.
         ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY", "SET LOCAL synchronize_seqscans = off",
          "SET LOCAL max_parallel_workers_per_gather = 0", f"SET LOCAL work_mem = '{SORTING}'"),
@@ -81,11 +69,14 @@ ENGINES = {
                          "timestamptz", "date", "time"}),
     ),
     "sqlite": Engine(
-        _sqlite, ("PRAGMA query_only = 1",),
+        LITE,
+        lambda driver, place, ro: driver.connect(f"{Path(place).absolute().as_uri()}?mode={'ro' if ro else 'rw'}"),
+        ("PRAGMA query_only = 1",),
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name",
     ),
     "duckdb": Engine(
-        _duckdb, ("BEGIN TRANSACTION",), "SELECT table_name FROM information_schema.tables ORDER BY 1",
+        DUCK, lambda driver, place, read_only: driver.connect(place, read_only=read_only), ("BEGIN TRANSACTION",),
+        "SELECT table_name FROM information_schema.tables ORDER BY 1",
         writes=("BEGIN TRANSACTION",),
     ),
 }  # fmt: skip
@@ -103,9 +94,9 @@ class Session:
     def read(self, sql: str) -> Any:
         """Run a query and return a reader of its record batches."""
         with speaking(self.query):
-            if self.engine.open is _duckdb:
+            if self.engine.driver == DUCK:
                 return self.cursor.sql(sql).to_arrow_reader(BATCH)
-            if self.engine.open is _sqlite:  # the types of columns follow from the first batch
+            if self.engine.driver == LITE:  # the types of columns follow from the first batch
                 self.cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH)})
             self.cursor.execute(sql)
             return self.cursor.fetch_record_batch()
@@ -140,8 +131,8 @@ class Session:
             shape = f"{name}::geometry"
             wkb = f"CASE WHEN ST_SRID({shape}) IN (0, {WGS84}) THEN ST_AsBinary({shape}) ELSE ST_AsEWKB({shape}) END"
             return f"{wkb} AS {name}"
-        found = (is_kind(field.type) for is_kind in _plain(pa.types))
-        plain = is_geometry(field) or (kind in self.engine.exact if kind else any(found))
+        plain = any(getattr(pa.types, f"is_{one}")(field.type) for one in PLAIN)
+        plain = is_geometry(field) or (kind in self.engine.exact if kind else plain)
         return name if plain else f"CAST({name} AS VARCHAR) AS {name}"
 
     def write(self, name: str, path: Path, replace_it: bool) -> None:
@@ -157,25 +148,19 @@ class Session:
             self.do(f"CREATE TABLE {quoted(name)} AS SELECT {listed} FROM {self.query.relation} WHERE 1 = 0")
             rows = pa.RecordBatchReader.from_batches(schema, file.iter_batches(BATCH))
             with speaking(self.query):
-                if self.engine.open is _duckdb:
+                if self.engine.driver == DUCK:
                     self.cursor.register(STAGED, rows)
                 else:
                     self.cursor.adbc_ingest(STAGED, rows, mode="create", temporary=True)
             table = "'" + quoted(name).replace("'", "''") + "'"
             types = dict(self.rows(self.engine.types.format(table=table))) if self.engine.types else {}
-            values = (quoted(column, whole=True) for column in schema.names)
-            cast = [_cast(one, types[c]) if types else one for one, c in zip(values, schema.names, strict=True)]
+            cast = list[str]()
+            for column in schema.names:
+                kind, value = types.get(column), quoted(column, whole=True)
+                if kind and kind.startswith(GEOMETRY):  # WKB does not name the system of its degrees
+                    value = f"ST_SetSRID({value}::geometry, {WGS84})"
+                cast.append(f"CAST({value} AS {kind})" if kind else value)
             self.do(f"INSERT INTO {quoted(name)} ({listed}) SELECT {', '.join(cast)} FROM {STAGED}")
-
-    def has(self, name: str) -> bool:
-        names = [str(found) for (found,) in self.rows(self.engine.tables)]
-        return name.removeprefix("public.") in names
-
-
-def _cast(value: str, kind: str) -> str:
-    """Return a staged value with the type of its column. WKB does not name the system of its degrees."""
-    of_shape = kind.startswith(GEOMETRY)
-    return f"CAST({f'ST_SetSRID({value}::geometry, {WGS84})' if of_shape else value} AS {kind})"
 
 
 def is_geometry(field: "pa.Field") -> bool:
@@ -185,19 +170,13 @@ def is_geometry(field: "pa.Field") -> bool:
     return own or geometry.extension(field)[0] in geometry.ENCODINGS
 
 
-def _plain(types: Any) -> tuple[Callable[[Any], bool], ...]:
-    return (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_large_string,
-            types.is_timestamp, types.is_date, types.is_time, types.is_decimal, types.is_null,
-            types.is_binary)  # fmt: skip
-
-
 @contextmanager
 def session(query: Query, read_only: bool = True) -> Iterator[Session]:
     """Open a database and begin a transaction, which is rolled back unless it is committed."""
     engine = ENGINES[database_of(query.place)]
     try:
         with speaking(query):
-            connection = engine.open(query.place, read_only)
+            connection = engine.connect(import_module(engine.driver), query.place, read_only)
     except ImportError:
         raise InputError(
             f"{shown_place(query.place)} is a database; install what reads it with {installing('databases')}"
@@ -260,7 +239,9 @@ def fetch(source: Source, mapping: Mapping[str, str], out: BinaryIO) -> None:
     with session(source.query) as database:
         schema = database.schema()
         shapes = [field.name for field in schema if is_geometry(field)]
-        order = source.query.order_by or _by_time(source, schema.names, mapping, shapes)
+        if not (order := source.query.order_by):  # no column of the venue, whose order would reveal it
+            found = find_columns(source, schema.names, dict(mapping), point=next(iter(shapes), ""))
+            order = tuple(found[field] for field in TIES if field in found)
         if strange := [name for name in order if name not in schema.names]:
             raise InputError(
                 f"{option('order_by', ','.join(order))}: {source} has no column {strange[0]!r}; its columns are "
@@ -296,14 +277,6 @@ def _each(database: Session, batches: Any) -> "Iterator[pa.RecordBatch]":
         yield batch
 
 
-def _by_time(
-    source: Source, columns: Sequence[str], mapping: Mapping[str, str], shapes: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the columns of the date, the time and the user: no column of the venue, whose order would reveal it."""
-    found = find_columns(source, columns, dict(mapping), point=next(iter(shapes), ""))
-    return tuple(found[field] for field in TIES if field in found)
-
-
 def in_memory(source: Source, mapping: Mapping[str, str]) -> Source:
     """Return the rows of a database as Parquet in memory."""
     fetch(source, mapping, out := io.BytesIO())
@@ -322,7 +295,7 @@ def check_target(query: Query, name: str, replaces: bool) -> None:
     if name.removeprefix("public.") == query.table.removeprefix("public."):
         raise InputError(f"{option('to_table', name)} is the table that is read; name another")
     with session(query) as database:
-        if not replaces and database.has(name):
+        if not replaces and (name.removeprefix("public."),) in database.rows(database.engine.tables):
             raise InputError(
                 f"{option('to_table', name)} exists already; name another, or replace it with {option('force')}"
             )
@@ -335,4 +308,4 @@ def table_written(query: Query, name: str, path: Path, replaces: bool) -> Iterat
         database.write(name, path, replaces)
         yield
         with speaking(query):
-            (database.cursor if database.engine.open is _duckdb else database.connection).commit()
+            (database.cursor if database.engine.driver == DUCK else database.connection).commit()

@@ -236,11 +236,11 @@ class Extent:
             low, high = found.min().row(0), found.max().row(0)
             self.boxes[name].append([*low, *high])
         if isinstance(points.dtype, pl.Struct):
-            high = pl.Series([any(field.name == "z" for field in points.dtype.fields)] * bool(len(points)))
+            has_z = pl.Series([any(field.name == "z" for field in points.dtype.fields)] * bool(len(points)))
         else:
             kind = points.drop_nulls().alias("p").to_frame().select(_word(pl.col("p"), 1)).to_series()
-            high = ((kind & HAS_Z) != 0) | ((kind & 0xFFFF) // 1000).is_in([1, 3])
-        self.types[name] |= {"Point Z" if one else "Point" for one in high.unique().drop_nulls()}
+            has_z = ((kind & HAS_Z) != 0) | ((kind & 0xFFFF) // 1000).is_in([1, 3])
+        self.types[name] |= {"Point Z" if one else "Point" for one in has_z.unique().drop_nulls()}
 
     @property
     def metadata(self) -> dict[str, str]:
