@@ -287,7 +287,7 @@ def stored(source: Source, mapping: Mapping[str, str], path: Path) -> Source:
     """Return the rows of a database as a Parquet file of its owner alone."""
     with replacing(path, mode=0o600) as out:
         fetch(source, mapping, out)
-    return source.stored_at(path)
+    return replace(source, path=path, query=None)
 
 
 def check_target(query: Query, name: str, replaces: bool) -> None:

@@ -184,7 +184,7 @@ class ParquetRows(Rows):
 
     def values(self, source: Source, field: str, name: str) -> pl.Series:
         if field in IDS and not source.elsewhere and is_coded(self.held[name]):
-            return pl.Series(self.held[name])  # ids of a table of venues are looked up as text
+            return self.coded(name)  # ids of a table of venues are looked up as text
         column = _storage(decoded(self.held[name], self.schema.field(name).type))
         kind = _value_type(column.type)
         if field == POINT and (pa.types.is_struct(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
@@ -203,11 +203,8 @@ class ParquetRows(Rows):
         is_instant = field == "time" and pa.types.is_timestamp(kind) and kind.tz is not None
         return series.dt.replace_time_zone("UTC") if is_instant else series
 
-    def codes(self, name: str) -> tuple[NDArray[np.integer], list[str]] | None:
-        column = self.held[name]
-        if not is_coded(column) or column.num_chunks != 1 or 4 * len(column.chunk(0).dictionary) > len(column):
-            return None
-        return pl.Series(column.chunk(0).indices).to_numpy(), column.chunk(0).dictionary.to_pylist()
+    def coded(self, name: str) -> pl.Series:
+        return pl.Series(name, self.held[name]) if is_coded(self.held[name]) else self.get_column(name)
 
     def taken(self, name: str, index: Index) -> pa.ChunkedArray:
         column = self.held[name]

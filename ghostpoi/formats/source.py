@@ -39,8 +39,7 @@ POINT = "point"  # an optional field, in place of lat and lon: positions as WKT 
 POSITIONS = "positions"  # in place of a distance: every position is a venue, as in a release made with --cluster-points
 
 
-@dataclass(frozen=True)
-class SizeLimit:
+class SizeLimit(NamedTuple):
     """A number of bytes. A limit that the user chose also lifts the limit on the ratio."""
 
     size: int
@@ -288,10 +287,6 @@ class Source:
         named = self.named if path == self.path else ""
         return Source(path, self.reading, self.limit, self.encoding, venues=self.venues, named=named)
 
-    def stored_at(self, path: Path) -> "Source":
-        """Return the rows of a database once they lie in this file."""
-        return replace(self, path=path, query=None)
-
     def of_release(self, path: Path) -> "Source":
         """Return how to read the release of this file, once it is written to this path."""
         return replace(self.at(path), reading=self.reading.of_release(path.parent))
@@ -404,7 +399,5 @@ def bytes_of(text: str, name: str) -> int:
 
 def shown(size: int) -> str:
     """Return a size as --max-size takes it, e.g. 4GB."""
-    for unit in ("T", "G", "M", "K"):
-        if size >= UNITS[unit]:
-            return f"{size / UNITS[unit]:.3g}{unit}B"
-    return f"{size}B"
+    unit = next((unit for unit in ("T", "G", "M", "K") if size >= UNITS[unit]), "")
+    return f"{size / UNITS[unit]:.3g}{unit}B" if unit else f"{size}B"

@@ -148,7 +148,7 @@ def rows_at_hand(request: ReleaseRequest, unfinished: Note | None) -> Iterator[R
         databases.check_target(query, request.to_table, request.force or unfinished is not None)
     try:
         if unfinished and rows.exists():
-            source = request.file.stored_at(rows)
+            source = replace(request.file, path=rows, query=None)
         else:
             make_private_folder(request.private)
             source = databases.stored(request.file, request.mapping, rows)
