@@ -31,7 +31,8 @@ def by_gap(lat: Floats, lon: Floats, gap_km: float) -> Ints:
     open_pairs = []
     for a, b in cells.neighbours():
         label = _joined(label, a, b, cells.near(cells.start[a], cells.start[b]))
-        undecided = (cells.size[a] * cells.size[b] > 1) & (label[a] != label[b]) & cells.boxes_near(a, b)
+        apart = np.maximum(cells.low[a] - cells.high[b], cells.low[b] - cells.high[a])  # from box to box
+        undecided = (cells.size[a] * cells.size[b] > 1) & (label[a] != label[b]) & cells.within(np.maximum(0, apart))
         open_pairs.append((a[undecided], b[undecided]))
     a, b = (np.concatenate(side) for side in zip(*open_pairs, strict=True))
     few_first = np.argsort(cells.size[a] * cells.size[b], kind="stable")
@@ -79,11 +80,7 @@ class _Cells:
 
     def near(self, i: Longs, j: Longs) -> Bools:
         """Return whether points i and j are within reach of each other."""
-        return self._within(self.point[i] - self.point[j])
-
-    def boxes_near(self, a: Longs, b: Longs) -> Bools:
-        """Return whether the bounding boxes of the points of two cells are within reach of each other."""
-        return self._within(np.maximum(0, np.maximum(self.low[a] - self.high[b], self.low[b] - self.high[a])))
+        return self.within(self.point[i] - self.point[j])
 
     def linked(self, a: Longs, b: Longs) -> Bools:
         """Return whether cells a and b have two points within reach of each other."""
@@ -100,7 +97,8 @@ class _Cells:
         found, _ = scipy.spatial.cKDTree(two).query(one, distance_upper_bound=np.nextafter(self.reach, 3))
         return bool(found.min() <= self.reach)
 
-    def _within(self, difference: Floats) -> Bools:
+    def within(self, difference: Floats) -> Bools:
+        """Return whether vectors, (N, 3), are no longer than the reach."""
         x, y, z = difference.T
         return x * x + y * y + z * z <= self.reach**2
 

@@ -48,8 +48,10 @@ def read(
         source = databases.in_memory(source, given)
     if format is not None and format not in FORMATS:
         raise InputError(f"there is no format {format!r}; choose one of {', '.join(FORMATS)}")
-    venues = read_venues(source.venue_source, given) if source.reading.venues else None
-    source = replace(source, venues=venues)
+    if place := source.reading.venues:
+        content = source.beside.get(place)
+        listed = Source(Path(place), limit=source.limit, content=content, suffix=Path(place).suffix)
+        source = replace(source, venues=read_venues(listed, given))
 
     def recognise(source: Source, data: bytes) -> str:
         return format or recognised(source, data[:HEAD])
@@ -64,8 +66,8 @@ def read(
         file = read_one(recognise(source, data), source, data)
     if not (part or len(file.table)):
         raise none_complete(source)
-    if venues:
-        file = replace(file, sha256=sha256(file.sha256 + venues.sha256).digest())
+    if source.venues:
+        file = replace(file, sha256=sha256(file.sha256 + source.venues.sha256).digest())
     if source.frame is not None:
         from ghostpoi.formats.frames import FrameRows  # slow to import
 

@@ -176,7 +176,7 @@ def to_file(
             plain, data, format, mapping, fields[order], lambda row: where(int(order[row])), lambda: rows().take(order)
         )
         return replace(file, source=source)
-    if names := source.reading.one_form:
+    if names := [name.strip() for name in source.reading.normalise.split(",") if name.strip()]:
         plain = replace(source, reading=replace(source.reading, normalise=""))
         written = in_one_form(plain, rows(), mapping, names)
         values = {
@@ -189,7 +189,13 @@ def to_file(
     if reading.cluster_points:
         fields = fields.with_columns(poi=pl.lit("somewhere"))
     complete, place, missing = complete_rows(fields, where, reading)
-    table = to_checkins(source, complete, mapping.get("category", ""), place, lambda: _dates(rows()))
+
+    def dates() -> list[str]:
+        every = rows()
+        first = {c: every.get_column(c).cast(pl.String, strict=False).drop_nulls().head(1) for c in every.columns}
+        return [name for name, value in first.items() if value.str.contains(DATE_LIKE).any()]
+
+    table = to_checkins(source, complete, mapping.get("category", ""), place, dates)
     own = rows
     if reading.cluster_points and not len(table):
         raise none_complete(source)
@@ -262,12 +268,6 @@ def _with_used_zones(
             "America/New_York; remove it"
         )
     return {f: c for f, c in mapping.items() if f != TIMEZONE}, fields.drop(TIMEZONE)
-
-
-def _dates(rows: Rows) -> list[str]:
-    """Return the columns that look like dates."""
-    first = {name: rows.get_column(name).cast(pl.String, strict=False).drop_nulls().head(1) for name in rows.columns}
-    return [name for name, value in first.items() if value.str.contains(DATE_LIKE).any()]
 
 
 def _at_places(

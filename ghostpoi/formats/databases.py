@@ -253,17 +253,12 @@ def fetch(source: Source, mapping: Mapping[str, str], out: BinaryIO) -> None:
         geo = {"version": "1.1.0", "primary_column": next(iter(shapes), "")}
         geo["columns"] = {name: {"encoding": "WKB"} for name in shapes}
         notes = {geometry.GEO: json.dumps(geo).encode()} if shapes else None
-        plain = pa.schema([(field.name, _in_utc(field.type)) for field in batches.schema], notes)
+        kinds = [getattr(field.type, "storage_type", field.type) for field in batches.schema]
+        # DuckDB gives instants the zone of this machine, which is nobody's business.
+        kinds = [pa.timestamp(k.unit, "UTC") if pa.types.is_timestamp(k) and k.tz else k for k in kinds]
+        plain = pa.schema(zip(batches.schema.names, kinds, strict=True), notes)
         tables = (pa.Table.from_batches([batch], batches.schema).cast(plain) for batch in _each(database, batches))
         write_tables(tables, plain, out, GROUP)
-
-
-def _in_utc(kind: "pa.DataType") -> "pa.DataType":
-    """Return the type of a column. DuckDB gives instants the zone of this machine, which is nobody's business."""
-    import pyarrow as pa
-
-    kind = getattr(kind, "storage_type", kind)
-    return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
 
 
 def _each(database: Session, batches: Any) -> "Iterator[pa.RecordBatch]":

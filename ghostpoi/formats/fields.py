@@ -260,7 +260,11 @@ def to_checkins(
         unknown = ~zones.replace_strict(known, return_dtype=pl.Boolean)
         refuse(unknown, TIMEZONE, "the time zone {} is missing, unknown or may be several", NAME_ZONE)
     separate = DATE in frame.columns
-    frame = _with_dates(frame).select(FIELDS)
+    if separate:
+        date, of_day = (pl.col(name).cast(pl.String).str.strip_chars() for name in (DATE, "time"))
+        date = date.str.replace(MIDNIGHT, "")  # workbooks have no dates but times at midnight
+        frame = frame.with_columns(time=date + pl.lit(" ") + of_day)
+    frame = frame.select(FIELDS)
     degrees = {}
     remedy = "give decimal degrees or remove the row"
     for field, limit in (("lat", 90), ("lon", 180)):
@@ -328,13 +332,6 @@ def _refuse_missing(source: Source, frame: pl.DataFrame, where: Where) -> None:
         raise InputError(
             f"{elsewhere or where(row)}: the {called(field)} {stands}{'' if elsewhere else more}; {remedy}"
         )
-
-
-def _with_dates(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put the date of a column of its own before the time of day."""
-    date, time = (pl.col(name).cast(pl.String).str.strip_chars() for name in (DATE, "time"))
-    date = date.str.replace(MIDNIGHT, "")  # workbooks have no dates but times at midnight
-    return frame.with_columns(time=date + pl.lit(" ") + time) if DATE in frame.columns else frame
 
 
 def _number(column: pl.Series, decimal: str) -> pl.Series:

@@ -108,11 +108,6 @@ class Reading:
         return tuple(name.strip() for name in self.columns.split(",")) if self.columns else None
 
     @property
-    def one_form(self) -> tuple[str, ...]:
-        """The columns to write in one form."""
-        return tuple(filter(None, (name.strip() for name in self.normalise.split(","))))
-
-    @property
     def stated(self) -> dict[str, str]:
         """What differs from the default, as the manifest records it."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
@@ -180,11 +175,6 @@ class Query:
         return f"{what} of {shown_place(self.place)}"
 
     @property
-    def shown_url(self) -> str:
-        """The place without the password."""
-        return without_password(self.place)[0]
-
-    @property
     def stated(self) -> dict[str, str]:
         """What is asked for, by the names of options."""
         return {"table": self.table, "query": self.sql, "order_by": ",".join(self.order_by)}
@@ -245,7 +235,7 @@ class Source:
     @property
     def place(self) -> str:
         """How a call names it: by its path, or by the URL of its database without the password."""
-        return self.query.shown_url if self.query else with_urls(str(self.path))
+        return without_password(self.query.place)[0] if self.query else with_urls(str(self.path))
 
     @property
     def in_memory(self) -> bool:
@@ -260,12 +250,6 @@ class Source:
     def raw_bytes(self) -> bytes:
         """All bytes, not decompressed."""
         return self.path.read_bytes() if self.content is None else self.content
-
-    @property
-    def venue_source(self) -> "Source":
-        """The table of venues that the publisher names."""
-        path = Path(self.reading.venues)
-        return Source(path, limit=self.limit, content=self.beside.get(self.reading.venues), suffix=path.suffix)
 
     @property
     def elsewhere(self) -> dict[str, str]:
