@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ghostpoi.api.door import Door, step
-from ghostpoi.api.given import REGION, VENUES, Given, divided, rows_request, source_of
+from ghostpoi.api.given import IN_DATABASES, REGION, VENUES, Given, divided, rows_request, source_of
 from ghostpoi.api.results import (
     Audit,
     Choice,
@@ -165,7 +165,9 @@ def audit_request(given: Given) -> AuditRequest:
     names, victims = (None if one is None else ",".join(one) for one in (given.adversaries, given.victim))
     everybody = names == "all"
     ours = folder_of(given.release) if isinstance(given.release, Release) else given.release
-    file, released = source_of(given.source, given.reading), source_of(ours, given.reading, "the released table")
+    file = source_of(given.source, given.reading)
+    of_file = {name: value for name, value in given.reading.items() if file.query is None or name not in IN_DATABASES}
+    released = source_of(ours, of_file, "the released table")
     if [not one.in_memory and (one.path / MANIFEST).is_file() for one in (file, released)] == [True, False]:
         raise InputError(f"{file} is a release, and {released} is not; give the clean file first, then the release")
     return AuditRequest(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 import typer
@@ -102,7 +103,8 @@ def init(file: Path, output: Path, force: bool, map: list[str] | None, **reading
     found = formats.read(source_of(file, given("init", reading)), mapping(map))
     with replacing(output) as out:
         out.write(settings_file(with_urls(str(file)), {"columns": found.mapping}).encode())
-    say(f"wrote {output}; look at the columns, decide on the limits, then: ghostpoi choose {file} --config {output}")
+    again = join(["ghostpoi", "choose", *_named({"file": file, **reading}), "--config", str(output)])
+    say(f"wrote {output}; look at the columns, decide on the limits, then: {again}")
 
 
 def protect(json: bool, dry_run: bool, **asked: Any) -> None:

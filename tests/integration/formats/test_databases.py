@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -65,6 +66,19 @@ def test_the_same_seed_gives_the_same_rows_as_from_a_file(
         return
     checked = called("verify", out, "--against", files[kind], "--query", "SELECT * FROM checkins WHERE user != 3")
     assert checked.returncode != 0
+
+
+def test_what_follows_a_release_of_a_table(files: dict[str, Path], tmp_path: Path) -> None:
+    file, settings = files["sqlite"], tmp_path / "city.toml"
+    done = called("init", file, "--table", "checkins", "-o", settings)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith(f"then: ghostpoi choose {file} --table checkins --config {settings}\n")
+    ghostpoi.protect(file, table="checkins", config=settings, seed=SEED, output=tmp_path / "release")
+    quick: dict[str, Any] = {"adversaries": ["none"], "victim": ["markov"], "seeds": 1, "naturalness": False}
+    quick["set"] = {"filters.train_share": 0.5, "filters.val_share": 0.25}
+    found = ghostpoi.audit(file, tmp_path / "release", table="checkins", **quick, store=False)
+    again = ghostpoi.audit(files["csv"], tmp_path / "release", **quick, order="time", store=False)
+    assert found.result["clean"] == again.result["clean"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
