@@ -78,7 +78,7 @@ def test_what_follows_a_release_of_a_table(files: dict[str, Path], tmp_path: Pat
     quick["set"] = {"filters.train_share": 0.5, "filters.val_share": 0.25}
     found = ghostpoi.audit(file, tmp_path / "release", table="checkins", **quick, store=False)
     again = ghostpoi.audit(files["csv"], tmp_path / "release", **quick, order="time", store=False)
-    assert found.result["clean"] == again.result["clean"]
+    assert found.accuracy == again.accuracy
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
