@@ -18,8 +18,6 @@ from ghostpoi.attack.evidence import Outside
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import ITSELF, RANDOM, RANDOM_MATCHED, completed
 from ghostpoi.audits.extras import kept_columns, matched_draw, matched_rule
-from ghostpoi.audits.given_away import chosen as who_is_compared
-from ghostpoi.audits.given_away import given_away
 from ghostpoi.audits.grid import Contest, Grid, Release, over_seeds, with_poi
 from ghostpoi.audits.match import (
     AlignedSessions,
@@ -46,7 +44,8 @@ from ghostpoi.audits.request import (
     AuditSettings,
     random_controls,
 )
-from ghostpoi.audits.result import Measured, StepCounts, best_of, count_rows, joined, result
+from ghostpoi.audits.result import Measured, StepCounts, best_of, count_rows, given_away, joined, result
+from ghostpoi.audits.result import chosen as who_is_compared
 from ghostpoi.audits.stored import check_writable, store
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.places import slot_of

@@ -19,11 +19,10 @@ from ghostpoi.audits import rhythm
 from ghostpoi.audits.audit import measured, with_windows
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import ALONE, CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY, LEAK_STAY, MARKOV, default_adversaries
-from ghostpoi.audits.given_away import given_away
 from ghostpoi.audits.match import TablePair, align, has_sessions
 from ghostpoi.audits.measures.gaps import accuracy_lost
 from ghostpoi.audits.request import Attacks, AuditSettings
-from ghostpoi.audits.result import Measured, joined, result
+from ghostpoi.audits.result import Measured, given_away, joined, result
 from ghostpoi.audits.verdicts import LEAKS
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.draw.methods.base import KeepsCategory

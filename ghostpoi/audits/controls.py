@@ -94,9 +94,3 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
     """Return adversaries in the order of the registry, unknown ones last: ties must not depend on the order of runs."""
     order = {name: place for place, name in enumerate(ADVERSARIES)}
     return tuple(sorted(names, key=lambda name: (order.get(name, len(order)), name)))
-
-
-def not_run(adversaries: Iterable[str], columns: bool = False, pseudonyms: bool = False) -> list[str]:
-    """Return the adversaries of the default set that are missing. An audit without them is partial."""
-    ran = set(adversaries)
-    return [name for name in default_adversaries(False, columns, pseudonyms) if name not in ran]

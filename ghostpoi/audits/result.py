@@ -1,22 +1,26 @@
-"""The result of an audit, made from what was measured in a release or in all of its regions."""
+"""What an audit measured in a release or in all of its regions, what it gives away, and the result.
+
+What is given away is judged from the hits of adversaries and controls that are chosen on validation steps.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ghostpoi import __version__
-from ghostpoi.audits.controls import CLEAN, DISTANCE, RANDOM, RANDOM_MATCHED, in_table_order, under
+from ghostpoi.audits import controls
+from ghostpoi.audits.controls import CLEAN, DISTANCE, RANDOM, RANDOM_MATCHED, in_table_order, under, uses_leak
 from ghostpoi.audits.grid import HITS, Contest
 from ghostpoi.audits.match import TablePair, joint_venues
 from ghostpoi.audits.measures.accuracy import PARTS, in_one, rounded
-from ghostpoi.audits.measures.gaps import accuracy_lost, spread
+from ghostpoi.audits.measures.gaps import LEVEL, accuracy_lost, spread
 from ghostpoi.audits.persons import Persons
 from ghostpoi.audits.persons import joined as joined_persons
 from ghostpoi.audits.persons import summary as persons_summary
-from ghostpoi.audits.request import Attacks, AuditSettings
-from ghostpoi.audits.verdicts import conclude, decide
+from ghostpoi.audits.request import RELEASE, Attacks, AuditSettings
+from ghostpoi.audits.verdicts import LEAKS, SEVERITY, Player, best, conclude, decide, judge
 from ghostpoi.data.checkins import Bytes, Longs
 from ghostpoi.data.displacement import Moves, joined_moves, moves, without_category
 from ghostpoi.draw.whole_table import fast_steps
@@ -57,15 +61,6 @@ def count_rows(pair: TablePair, speed: SpeedSettings) -> RowCounts:
     return RowCounts(moves(venues, clean, released), steps, bool(pair.clean.category_field))
 
 
-def added(each: Sequence[RowCounts]) -> RowCounts:
-    """Add up what was counted in several regions."""
-    steps = {
-        name: (sum(one.steps[name][0] for one in each), sum(one.steps[name][1] for one in each))
-        for name in each[0].steps
-    }
-    return RowCounts(joined_moves([one.moved for one in each]), steps, each[0].has_category)
-
-
 STEPS, FAR = COUNTS = ("steps", "far_moves")  # what distances are counted over
 SHARES = ("restored", "of_substituted", "spoiled")
 
@@ -101,7 +96,7 @@ class Measured:
     released: int  # rows that lack no value
     kept: int = 0  # rows that lack a value, which are genuine
     kept_columns: tuple[str, ...] = ()
-    naturalness: dict[str, float] | None = field(default=None)
+    naturalness: dict[str, float] | None = None
     bound: dict[str, float] | None = None  # of releases by crowds
     persons: Persons | None = None
     sample: dict[str, Any] | None = None  # of the people, in a file with very many visits
@@ -118,29 +113,23 @@ def result(
     named = _named(m)
     for name, floor in m.floors.items():
         named[name] = _spreads(floor, named[CLEAN]["acc@1"]["seeds"], m.counts)
-    controls = sorted((name for name in named if name not in (CLEAN, *request.adversaries)), key=in_table_order)
+    others = sorted((name for name in named if name not in (CLEAN, *request.adversaries)), key=in_table_order)
+    bound = m.bound and {  # mean numbers of guesses to a tenth, vulnerabilities as shares
+        name: round(value, 1) if name.endswith("_guesses") else rounded([value], m.counts.trained)[0]
+        for name, value in m.bound.items()
+    }
     found = {
-        "clean": named[CLEAN],
-        "adversaries": {name: named[name] for name in request.adversaries},
-        "controls": {name: named[name] for name in controls},
-        "gives_away": dict(given_away),
-        "plausibility": m.rows.measures,
-        "naturalness": m.naturalness,
-        "bound": _rounded_bound(m),
-        "persons": persons_summary(m.persons),
-        "sample": m.sample,
-        "utility": m.utility,
-        "protocol": request.protocol,
-        "victims": list(request.victims),
-        "leak": request.leak,
-        "leak_by": request.leak_by,
-        "sessions": m.sessions,
-        "test_positions": m.counts.test,
+        "clean": named[CLEAN], "adversaries": {name: named[name] for name in request.adversaries},
+        "controls": {name: named[name] for name in others}, "gives_away": dict(given_away),
+        "plausibility": m.rows.measures, "naturalness": m.naturalness, "bound": bound,
+        "persons": persons_summary(m.persons), "sample": m.sample, "utility": m.utility,
+        "protocol": request.protocol, "victims": list(request.victims), "leak": request.leak,
+        "leak_by": request.leak_by, "sessions": m.sessions, "test_positions": m.counts.test,
         "kept_columns": list(m.kept_columns),
         "pseudonyms": settings_of(dict(manifest)).identity.pseudonyms if manifest else "keep",
         "settings": {name: value for name, value in asdict(chosen).items() if name != "limits"},
         "version": __version__,
-    }
+    }  # fmt: skip
     return found | {"limits": decide(chosen.limits.given, found)} | conclude(found)
 
 
@@ -157,7 +146,9 @@ def _named(m: Measured) -> dict[str, dict[str, Any]]:
     """Return the figures of each adversary and control: those of the chosen victim, and of all by victim."""
     each: dict[str, dict[str, dict[str, Any]]] = {}
     for contest, measures in m.contests.items():
-        each.setdefault(_name(contest), {})[contest.victim] = measures
+        random = contest.release in (RANDOM, RANDOM_MATCHED)
+        name = under(contest.release, contest.adversary) if random else contest.adversary
+        each.setdefault(name, {})[contest.victim] = measures
     clean = {victim: rounded(found["all"]["acc@1"], m.counts.test) for victim, found in each[CLEAN].items()}
     best, _ = best_of(each[CLEAN])
     named = {}
@@ -166,20 +157,6 @@ def _named(m: Measured) -> dict[str, dict[str, Any]]:
         figures = {v: _spreads(found, clean.get(v, clean[best]), m.counts) for v, found in by_victim.items()}
         named[name] = _spreads(measures, clean[best], m.counts) | {"victim": victim, "by_victim": figures}
     return named
-
-
-def _rounded_bound(m: Measured) -> dict[str, float] | None:
-    """Vulnerabilities rounded as shares are, mean numbers of guesses to a tenth."""
-    return m.bound and {
-        name: round(value, 1) if name.endswith("_guesses") else rounded([value], m.counts.trained)[0]
-        for name, value in m.bound.items()
-    }
-
-
-def _name(contest: Contest) -> str:
-    """The name of a contest in the result."""
-    random = contest.release in (RANDOM, RANDOM_MATCHED)
-    return under(contest.release, contest.adversary) if random else contest.adversary
 
 
 def _spreads(measures: dict[str, Any], clean: Sequence[float], counts: StepCounts) -> dict[str, Any]:
@@ -193,20 +170,14 @@ def _spreads(measures: dict[str, Any], clean: Sequence[float], counts: StepCount
         values["validation"] = rounded(measures["validation"], counts.validation)
     values["accuracy_lost"] = accuracy_lost(clean, values["acc@1"])
     found: dict[str, Any] = {name: spread(seeds) for name, seeds in values.items()}
-    return found | ({DISTANCE: _near(measures[DISTANCE])} if DISTANCE in measures else {})
+    if distance := measures.get(DISTANCE):  # shares, rounded by the fewest steps of a seed, and mean numbers of steps
+        near = {n: spread(rounded(s, int(min(distance[_of(n)])))) for n, s in distance.items() if n not in COUNTS}
+        found[DISTANCE] = near | {name: round(float(np.mean(distance[name]))) for name in COUNTS}
+    return found
 
 
-def _near(distance: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Shares of guesses near the truth, rounded by the fewest steps of a seed; and how many they are of, on average."""
-    least = {name: int(min(distance[name])) for name in COUNTS}
-    found: dict[str, Any] = {
-        name: spread(rounded(seeds, least[_count_of(name)])) for name, seeds in distance.items() if name not in COUNTS
-    }
-    return found | {name: round(float(np.mean(distance[name]))) for name in COUNTS}
-
-
-def _count_of(name: str) -> str:
-    """The number that a share of guesses is of."""
+def _of(name: str) -> str:
+    """The number of steps that a share of guesses is of."""
     return FAR if name.startswith(FAR) else STEPS
 
 
@@ -219,40 +190,37 @@ def joined(each: Sequence[Measured]) -> Measured:
     Accuracies are those over the test steps of all regions. Regions share no venue and no square, so divergences of
     venues and the common part of flows are those of the whole, too; other statistics of use are means over regions.
     """
-    counts = [one.counts for one in each]
-    total = StepCounts(*(sum(column) for column in zip(*counts, strict=True)))
-    weights: Weights = {
-        "all": [c.test for c in counts],
-        "moves": [c.moves for c in counts],
-        "last": [c.last for c in counts],
-        "validation": [c.validation for c in counts],
-        "restored": [c.trained for c in counts],
-        "of_substituted": [c.substituted for c in counts],
-        "spoiled": [c.trained - c.substituted for c in counts],
-    }
-    of_use: Weights = {"flows": [c.steps for c in counts], "gyration": [c.users for c in counts]}
-    positions = [c.positions for c in counts]
+    first, c = each[0], np.array([one.counts for one in each])  # (regions, counts)
+    counts = {name: c[:, at].tolist() for at, name in enumerate(StepCounts._fields)}
+    kept = np.subtract(counts["trained"], counts["substituted"]).tolist()
+    weights: Weights = counts | {
+        "all": counts["test"], "restored": counts["trained"], "of_substituted": counts["substituted"], "spoiled": kept,
+    }  # fmt: skip
+    of_use: Weights = {"flows": counts["steps"], "gyration": counts["users"]}
     bounds = [one.bound for one in each if one.bound is not None]
     natural = [one.naturalness for one in each if one.naturalness is not None]
+    rows, some = [one.rows for one in each], [int(one.step_users.max(initial=-1)) + 1 for one in each]
     return Measured(
-        contests={
-            contest: joined_measures([one.contests[contest] for one in each], weights) for contest in each[0].contests
-        },
-        floors={name: joined_measures([one.floors[name] for one in each], weights) for name in each[0].floors},
-        counts=total,
-        step_users=_apart([one.step_users for one in each]),
-        rows=added([one.rows for one in each]),
+        contests={name: joined_measures([one.contests[name] for one in each], weights) for name in first.contests},
+        floors={name: joined_measures([one.floors[name] for one in each], weights) for name in first.floors},
+        counts=StepCounts(*c.sum(axis=0).tolist()),
+        step_users=np.concatenate([one.step_users + n for one, n in zip(each, np.cumsum([0, *some]), strict=False)]),
+        rows=RowCounts(
+            joined_moves([one.moved for one in rows]),
+            {name: tuple(np.sum([one.steps[name] for one in rows], axis=0).tolist()) for name in rows[0].steps},
+            rows[0].has_category,
+        ),
         utility={
-            name: means([one.utility[name] for one in each], of_use.get(name, positions)) for name in each[0].utility
+            name: means([one.utility[name] for one in each], of_use.get(name, counts["positions"]))
+            for name in first.utility
         },
-        sessions={part: sum(one.sessions[part] for one in each) for part in each[0].sessions},
-        released=sum(one.released for one in each),
-        kept=sum(one.kept for one in each),
+        sessions={part: sum(one.sessions[part] for one in each) for part in first.sessions},
+        released=sum(one.released for one in each), kept=sum(one.kept for one in each),
         kept_columns=tuple(dict.fromkeys(name for one in each for name in one.kept_columns)),
         naturalness=means(natural, weights["restored"]) if natural else None,
         bound=means(bounds, weights["restored"]) if len(bounds) == len(each) else None,
         persons=joined_persons([one.persons for one in each]),
-    )
+    )  # fmt: skip
 
 
 def joined_measures(each: Sequence[Mapping[str, Any]], weights: Weights) -> dict[str, Any]:
@@ -261,35 +229,20 @@ def joined_measures(each: Sequence[Mapping[str, Any]], weights: Weights) -> dict
     alone = (*SHARES, "validation")
     found = parts | means([{name: one[name] for name in alone if name in one} for one in each], weights)
     if HITS in each[0]:
-        found[HITS] = [
-            _end_to_end(regions, weights["all"]) for regions in zip(*(one[HITS] for one in each), strict=True)
-        ]
+        seeds = zip(*(one[HITS] for one in each), strict=True)
+        found[HITS] = [np.packbits(np.concatenate(_bits(regions, weights["all"]))) for regions in seeds]
     if DISTANCE in each[0]:
-        found[DISTANCE] = _joined_distances([one[DISTANCE] for one in each])
+        near = [one[DISTANCE] for one in each]
+        total = {name: np.sum([one[name] for one in near], axis=0) for name in COUNTS}
+        found[DISTANCE] = {name: value.tolist() for name, value in total.items()}
+        for name in (name for name in near[0] if name not in COUNTS):
+            right = np.sum([np.multiply(one[name], one[_of(name)]) for one in near], axis=0)
+            found[DISTANCE][name] = (right / np.maximum(total[_of(name)], 1)).tolist()
     return found
 
 
-def _joined_distances(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Join shares of guesses near the truth; values are numbers, or lists with one per seed."""
-    total = {name: np.sum([one[name] for one in each], axis=0) for name in COUNTS}
-    found = {}
-    for name in (name for name in each[0] if name not in COUNTS):
-        count = _count_of(name)
-        right = np.sum([np.multiply(one[name], one[count]) for one in each], axis=0)
-        found[name] = (right / np.maximum(total[count], 1)).tolist()
-    return found | {name: value.tolist() for name, value in total.items()}
-
-
-def _end_to_end(regions: Sequence[Bytes], steps: Sequence[int]) -> Bytes:
-    """Join the bits of the test steps of all regions."""
-    return np.packbits(np.concatenate([np.unpackbits(bits, count=n) for bits, n in zip(regions, steps, strict=True)]))
-
-
-def _apart(users: Sequence[Longs]) -> Longs:
-    """Number the users of all regions without a collision, end to end."""
-    size = [int(some.max(initial=-1)) + 1 for some in users]
-    first = np.cumsum([0, *size[:-1]])
-    return np.concatenate([some + number for some, number in zip(users, first, strict=True)])
+def _bits(packed: Sequence[Bytes], counts: Sequence[int]) -> list[Bytes]:
+    return [np.unpackbits(bits, count=n) for bits, n in zip(packed, counts, strict=True)]
 
 
 def means(each: Sequence[Mapping[str, Any]], weights: Weights | Sequence[int]) -> dict[str, Any]:
@@ -301,3 +254,76 @@ def means(each: Sequence[Mapping[str, Any]], weights: Weights | Sequence[int]) -
         return np.average(np.array([one[name] for one in each], float), axis=0, weights=used).tolist()
 
     return {name: mean(name) for name in each[0]}
+
+
+Place = Contest | str  # where the measures of a player stand: a contest or a floor
+
+
+class Chosen(NamedTuple):
+    """Who is compared, all chosen on validation steps."""
+
+    adversary: Place
+    control: Place  # what adversaries with the same knowledge have without the release
+    clean: Place
+
+    @property
+    def contests(self) -> list[Contest]:
+        return [place for place in self if isinstance(place, Contest)]
+
+
+def given_away(
+    whole: Measured, regions: Mapping[int, Measured], further: Sequence[Measured] = ()
+) -> dict[str, dict[str, Any]]:
+    """Return what the release gives away by what adversaries hold: no leak, or one.
+
+    Of several regions, the worst one counts. All their intervals hold together: each has the level that Bonferroni's
+    correction leaves it. `further` windows of the same sessions add test steps.
+    """
+    found = _judged([whole, *further])
+    if len(regions) < 2:
+        return found
+    level = 1 - (1 - LEVEL) / len(regions)
+    each = {number: _judged([one], level) for number, one in regions.items()}
+    for leak, pool in found.items():
+        number = max(each, key=lambda n: (SEVERITY[each[n][leak]["verdict"]], each[n][leak]["mean"]))
+        pool["pool_verdict"], pool["worst_region"] = pool["verdict"], {"region": number} | each[number][leak]
+        pool["verdict"] = max(pool["verdict"], each[number][leak]["verdict"], key=SEVERITY.__getitem__)
+    return found
+
+
+def _judged(windows: Sequence[Measured], level: float = LEVEL) -> dict[str, dict[str, Any]]:
+    """Judge by what adversaries hold. The first window chooses who is compared, all are tested."""
+
+    def player(place: Place) -> Player:
+        packed = ((_measures(one, place)[HITS], one.counts.test) for one in windows)
+        hits = [np.stack(_bits(seeds, [steps] * len(seeds))) for seeds, steps in packed]  # (S, N) each
+        name = place.adversary if isinstance(place, Contest) else place
+        return Player(name, np.concatenate(hits, axis=1).astype(bool))
+
+    users, found = np.concatenate([one.step_users for one in windows]), {}
+    for leak, places in chosen(windows[0]).items():
+        adversary, control, clean = map(player, places)
+        found[leak] = judge(adversary, control, clean, users, level)
+    return found
+
+
+def chosen(m: Measured) -> dict[str, Chosen]:
+    """Choose the strongest adversary, the best control and the best victim of clean data."""
+    on_release = [contest for contest in m.contests if contest.release == RELEASE]
+    on_clean = [contest for contest in m.contests if contest.release == CLEAN]
+    leaked = controls.LEAK_ONLY, controls.LEAK_STAY
+    alone: list[Place] = [contest for contest in on_clean if contest.adversary in leaked]
+    clean: list[Place] = [contest for contest in on_clean if contest.adversary == CLEAN]
+    held: dict[str, tuple[list[Place], list[Place]]] = {
+        "no_leak": ([contest for contest in on_release if not uses_leak(contest.adversary)], [*controls.FLOORS]),
+        "with_leak": ([*on_release], [*alone, *controls.FLOORS]),
+    }
+
+    def top(places: list[Place]) -> Place:
+        return places[best([_measures(m, place)["validation"] for place in places])]
+
+    return {leak: Chosen(*map(top, (*held[leak], clean))) for leak in LEAKS}
+
+
+def _measures(m: Measured, place: Place) -> Mapping[str, Any]:
+    return m.contests[place] if isinstance(place, Contest) else m.floors[place]

@@ -9,30 +9,12 @@ Limits are what a publisher sets beforehand in `[limits]` of the settings file; 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ghostpoi.audits.controls import (
-    ALONE,
-    DISTANCE,
-    FLOORS,
-    LEAK_MIXED,
-    default_adversaries,
-    in_order,
-    not_run,
-    uses_leak,
-)
-from ghostpoi.audits.measures.gaps import (
-    LEVEL,
-    PRACTICAL,
-    RULE_OF_THREE,
-    SAMPLING_ERRORS,
-    Interval,
-    Steps,
-    gaps,
-    strongest,
-)
+from ghostpoi.audits.controls import ALONE, DISTANCE, FLOORS, LEAK_MIXED, default_adversaries, in_order, uses_leak
+from ghostpoi.audits.measures.gaps import LEVEL, PRACTICAL, Interval, Steps, gaps, of_share, strongest
 from ghostpoi.data.checkins import Bools, Longs
 from ghostpoi.data.pseudonyms import CHANGING
 from ghostpoi.settings import Section, setting
@@ -50,8 +32,7 @@ LEAKS = ("no_leak", "with_leak")  # what adversaries hold
 FEWEST_USERS = 20  # with fewer test users, drawing them again says little about other users
 
 
-@dataclass(frozen=True, eq=False)
-class Player:
+class Player(NamedTuple):
     """One predictor of the test steps: an adversary, a control that needs no release, or clean data."""
 
     name: str
@@ -75,9 +56,11 @@ def judge(adversary: Player, control: Player, clean: Player, users: Longs, level
     enough = people >= FEWEST_USERS
     verdict = word(gain, headroom) if enough else CANNOT_TELL
     more = needed(gain, headroom, positions) if enough else positions * FEWEST_USERS / people
+    power = 10 ** max(0, math.floor(math.log10(more or 1)) - 1)  # two significant digits, rounded up
     return asdict(gain) | {
         "verdict": verdict, "adversary": adversary.name, "control": control.name, "headroom": asdict(headroom),
-        "test_positions": positions, "positions_needed": _two_digits(more) if verdict == CANNOT_TELL and more else None,
+        "test_positions": positions,
+        "positions_needed": math.ceil(more / power - 1e-9) * power if verdict == CANNOT_TELL and more else None,
     }  # fmt: skip
 
 
@@ -104,12 +87,6 @@ def needed(gain: Interval, headroom: Interval, positions: int) -> float:
     return positions * (half / target) ** 2 if target > 0 else 0.0
 
 
-def _two_digits(value: float) -> int:
-    """Round up to two significant digits."""
-    power = 10 ** max(0, int(np.floor(np.log10(value))) - 1)
-    return int(np.ceil(value / power - 1e-9)) * int(power)
-
-
 def worst(words: Iterable[str]) -> str:
     """Return the worst of several words; next to "cannot tell", "nothing measurable" does not hold for all."""
     return max(words, key=lambda one: (SEVERITY[one], one == CANNOT_TELL))
@@ -120,7 +97,7 @@ def conclude(audit: Mapping[str, Any]) -> dict[str, Any]:
     adversaries = {name: _per_seed(audit["adversaries"][name]) for name in in_order(audit["adversaries"])}
     controls = {name: _per_seed(measures) for name, measures in audit["controls"].items()}
     options = bool(audit.get("kept_columns")), audit.get("pseudonyms") in CHANGING
-    missing = not_run(adversaries, *options)
+    missing = [name for name in default_adversaries(False, *options) if name not in adversaries]
     alone = {name: controls[name] for name in ALONE}
     known = {
         "no_leak": {name: seeds for name, seeds in adversaries.items() if not uses_leak(name)}
@@ -129,34 +106,26 @@ def conclude(audit: Mapping[str, Any]) -> dict[str, Any]:
     }
     total = worst(audit["gives_away"][leak]["verdict"] for leak in LEAKS)
     everybody = set(default_adversaries(True, *options)) <= set(adversaries)
+    tops = {leak: strongest(known[leak]) for leak in LEAKS}  # also of what adversaries have without the release
     return {
         "verdict": CANNOT_TELL if missing and not SEVERITY[total] else total,
-        "over": "part" if missing else "all" if everybody else "default",
-        "not_run": missing,
-        "strongest": strongest(known["with_leak"]),
-        "worst_case": {leak: _worst_case(known[leak]) for leak in LEAKS},
-        "distance": _distance(audit, known),
-        "gaps": gaps(_per_seed(audit["clean"]), adversaries, alone),
-    }
-
-
-def _worst_case(known: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """The highest accuracy on test steps among adversaries and what they have without the release."""
-    name = strongest(known)
-    return {"name": name, "acc@1": float(np.mean(known[name]))}
+        "over": "part" if missing else "all" if everybody else "default", "not_run": missing,
+        "strongest": tops["with_leak"],
+        "worst_case": {k: {"name": name, "acc@1": float(np.mean(known[k][name]))} for k, name in tops.items()},
+        "distance": _distance(audit, known), "gaps": gaps(_per_seed(audit["clean"]), adversaries, alone),
+    }  # fmt: skip
 
 
 def _distance(audit: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The highest shares of guesses near the truth, by what adversaries hold, and that of clean data."""
     every = audit["adversaries"] | audit["controls"]
     found: dict[str, Any] = {}
-    for name, clean in audit["clean"].get(DISTANCE, {}).items():
-        if not name.endswith("km"):  # a count
-            continue
-        found[name] = {"clean": float(clean["mean"])}
+    clean = audit["clean"].get(DISTANCE, {})
+    for name in (name for name in clean if name.endswith("km")):  # others are counts
+        found[name] = {"clean": float(clean[name]["mean"])}
         for leak in LEAKS:
             shares = {one: float(every[one][DISTANCE][name]["mean"]) for one in known[leak] if DISTANCE in every[one]}
-            top = max(shares, key=lambda one: shares[one])
+            top = strongest({one: [share] for one, share in shares.items()})
             found[name][leak] = {"name": top, "share": shares[top]}
     return found
 
@@ -183,10 +152,7 @@ class LimitSettings(Section):
         NO_LIMIT, "share of far moves (over 1 km) that may be guessed within 1 km by adversaries without a leak", 0, 1
     )
     persons: float = setting(
-        NO_LIMIT,
-        "share of people who may be singled out by four check-ins of known place and part of the day",
-        0,
-        1,
+        NO_LIMIT, "share of people who may be singled out by four check-ins of known place and part of the day", 0, 1
     )
 
     @property
@@ -204,17 +170,25 @@ def decide(limits: Mapping[str, float], audit: Mapping[str, Any]) -> dict[str, A
 
     Where regions were audited, all of them and their worst one must keep to it.
     """
-    each = {name: {"limit": limit} | _within(limit, _tested(name, audit)) for name, limit in limits.items()}
-    if not each:
-        return None
+    each = {}
+    for name, limit in limits.items():
+        tested, verdict = _tested(name, audit), UNSURE
+        if any(one["low"] > limit for one in tested):
+            verdict = BEYOND
+        elif all(one["high"] <= limit for one in tested):
+            verdict = WITHIN
+        each[name] = {"limit": limit, "verdict": verdict}
     order = (WITHIN, UNSURE, BEYOND)
-    return {DECISION: max((one["verdict"] for one in each.values()), key=order.index)} | each
+    return {DECISION: max((one["verdict"] for one in each.values()), key=order.index)} | each if each else None
 
 
 def _tested(name: str, audit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The intervals that must keep to a limit."""
-    if name == FAR_WITHIN_1KM:
-        return [_far(audit)]
+    if name == FAR_WITHIN_1KM:  # the highest share that is guessed without a leak, with its sampling error
+        known = [one for name, one in audit["adversaries"].items() if not uses_leak(name)]
+        known += [audit["controls"][name] for name in FLOORS]
+        top = max((one[DISTANCE] for one in known), key=lambda one: float(one[FAR_SHARE]["mean"]))
+        return [vars(of_share(float(top[FAR_SHARE]["mean"]), max(1, int(top["far_moves"]))))]
     if name == PERSONS:
         found = ((audit[PERSONS] or {}).get("unicity", {}).get("part_place", {}).get("4") or {}).get("release")
         return [found or {"low": 0.0, "high": NO_LIMIT}]  # of too few people, nothing is measured
@@ -222,23 +196,6 @@ def _tested(name: str, audit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [found, *([found["worst_region"]] if "worst_region" in found else [])]
 
 
-def _far(audit: Mapping[str, Any]) -> dict[str, float]:
-    """The highest share of far moves that is guessed within 1 km without a leak, with its sampling error."""
-    known = [one for name, one in audit["adversaries"].items() if not uses_leak(name)]
-    known += [audit["controls"][name] for name in FLOORS]
-    near = [one[DISTANCE] for one in known]
-    top = max(near, key=lambda one: float(one[FAR_SHARE]["mean"]))
-    share, steps = float(top[FAR_SHARE]["mean"]), max(1, int(top["far_moves"]))
-    half = SAMPLING_ERRORS * math.sqrt(share * (1 - share) / steps) + RULE_OF_THREE / steps
-    return {"mean": share, "low": share - half, "high": share + half}
-
-
 def limits_of(decided: Mapping[str, Any] | None) -> dict[str, float]:
     """Return the limits of a decision."""
     return {name: one["limit"] for name, one in (decided or {}).items() if name != DECISION}
-
-
-def _within(limit: float, tested: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    if any(one["low"] > limit for one in tested):
-        return {"verdict": BEYOND}
-    return {"verdict": WITHIN if all(one["high"] <= limit for one in tested) else UNSURE}

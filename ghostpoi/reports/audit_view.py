@@ -7,21 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ghostpoi.audits import verdicts
 from ghostpoi.audits.controls import ALONE, RANDOM, RANDOM_MATCHED, under
 from ghostpoi.audits.measures.accuracy import step
 from ghostpoi.audits.measures.gaps import Spread, differs, spread
 from ghostpoi.audits.stored import ALWAYS
-from ghostpoi.audits.verdicts import (
-    BEYOND,
-    CANNOT_TELL,
-    DECISION,
-    FAR_WITHIN_1KM,
-    LEAKS,
-    PERSONS,
-    SEVERITY,
-    WITHIN,
-    worst,
-)
+from ghostpoi.audits.verdicts import CANNOT_TELL, LEAKS, SEVERITY, worst
 from ghostpoi.errors import InputError
 from ghostpoi.release.manifest import release_identity
 from ghostpoi.reports.texts import TONES, regions_text, sample_text, victim_label
@@ -33,6 +24,8 @@ KNOWN = {  # what an outsider knows of each check-in -> how it is called
 }  # fmt: skip
 SHOWN_KNOWN = ("minute", "hour", "part_place")
 POINTS = "4"  # known check-ins
+FITS_ONE = f"singled out by {POINTS} check-ins ({{}})"
+LIMITED_MEASURE = FITS_ONE.format(KNOWN["part_place"])  # to which the limit on persons applies
 TOPICS = {"health": "health", "worship": "worship", "nightlife": "nightlife", "other": "your list"}
 Figure = Mapping[str, Any]
 
@@ -71,30 +64,29 @@ def ends(figure: Figure | None) -> str | None:
 
 def person_rows(persons: Mapping[str, Any] | None) -> list[PersonRow]:
     """Return the rows of what an audit found; none if too few people are in the file or the audit is an older one."""
-    return [row for row in _rows(persons) if row.release is not None] if persons else []
+    out = []
+    for test, label, found in _measures(persons) if persons else ():
+        # Without the release, one can still name everybody, and is right for all who make such visits.
+        without = [one for one in (found.get("control"), found.get("anybody")) if one]
+        control = max(without, key=lambda one: float(one["mean"]), default=None)
+        if found.get("release") is not None:
+            out.append(PersonRow(test, label, found["release"], control, found.get("clean"), label == LIMITED_MEASURE))
+    return out
 
 
-def _rows(persons: Mapping[str, Any]) -> Iterator[PersonRow]:
+def _measures(persons: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield the test, the label and the figures of each measure."""
     for known in SHOWN_KNOWN:
-        found = persons["unicity"].get(known, {}).get(POINTS, {})
-        label = f"singled out by {POINTS} check-ins ({KNOWN[known]})"
-        yield _row(SINGLED_OUT, label, found, known == "part_place")
+        yield SINGLED_OUT, FITS_ONE.format(KNOWN[known]), persons["unicity"].get(known, {}).get(POINTS, {})
     linked = persons.get("linkage", {})
-    yield _row(LINKED, "sessions linked to the right person", linked.get("sessions", {}))
+    yield LINKED, "sessions linked to the right person", linked.get("sessions", {})
     for name, found in linked.items():
         if share := name.removeprefix("precision_at_").removeprefix("sessions"):
-            yield _row(LINKED, f"right among the surest links, {share}% of all found", found)
+            yield LINKED, f"right among the surest links, {share}% of all found", found
     for name, label in (("exact", "home named exactly"), ("within_1km", "home named within 1 km")):
-        yield _row(INFERRED, label, persons.get("home", {}).get(name, {}))
+        yield INFERRED, label, persons.get("home", {}).get(name, {})
     for topic, found in persons.get("sensitive", {}).items():
-        yield _row(INFERRED, f"named as visitors: {TOPICS.get(topic, topic)}", found)
-
-
-def _row(test: str, label: str, found: Mapping[str, Any], limited: bool = False) -> PersonRow:
-    # Without the release, one can still name everybody, and is right for all who make such visits.
-    without = [one for one in (found.get("control"), found.get("anybody")) if one]
-    control = max(without, key=lambda one: float(one["mean"]), default=None)
-    return PersonRow(test, label, found.get("release"), control, found.get("clean"), limited)
+        yield INFERRED, f"named as visitors: {TOPICS.get(topic, topic)}", found
 
 
 RANDOM_DOES = {1: "protects better", 0: "protects neither clearly better nor worse", -1: "protects less"}
@@ -105,7 +97,8 @@ BOUNDS = {
 }
 WHEN = {"no_leak": "without a leak", "with_leak": "with the leak"}
 LIMITED = {"no_leak": "accuracy given away without a leak", "with_leak": "accuracy given away with the leak"}
-LIMITED |= {FAR_WITHIN_1KM: "far moves guessed within 1 km without a leak", PERSONS: "people singled out"}
+LIMITED[verdicts.FAR_WITHIN_1KM] = "far moves guessed within 1 km without a leak"
+LIMITED[verdicts.PERSONS] = "people singled out"
 OVER = {"default": "default adversaries", "all": "all adversaries", "part": "partial audit; not run: {}"}
 
 
@@ -178,8 +171,7 @@ def _signed(value: float) -> str:
     return f"{value:+.3f}".replace("0.", ".", 1) if value else "0"
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """A limit that the publisher set, and whether the release keeps to it."""
 
     key: str  # what an audit calls it
@@ -193,12 +185,7 @@ class Limit:
     @property
     def tone(self) -> str:
         """The key of TONES in whose colour it is shown."""
-        return {WITHIN: "nothing", BEYOND: "much"}.get(self.verdict, "")
-
-    @property
-    def text(self) -> str:
-        """What the limit is."""
-        return f"At most {self.limit:g}."
+        return {verdicts.WITHIN: "nothing", verdicts.BEYOND: "much"}.get(self.verdict, "")
 
 
 class Scores(NamedTuple):
@@ -265,51 +252,36 @@ class AuditView:
             for group in ("adversaries", "controls")
         )
         seeds = {len(v.acc1["seeds"]) for v in (clean, *adversaries.values(), *controls.values())}
-        if (
-            audit["strongest"] not in adversaries | controls
-            or audit["verdict"] not in SEVERITY
-            or len(seeds) != 1
-            or not set(ALONE) <= set(controls)
-        ):
+        known = audit["strongest"] in adversaries | controls and audit["verdict"] in SEVERITY
+        if not (known and len(seeds) == 1 and set(ALONE) <= set(controls)):
             raise ValueError("the audit contradicts itself")
+        limits, not_run = dict(audit["limits"] or {}), [str(name) for name in audit["not_run"]]
+        decision, regions = limits.pop(verdicts.DECISION, None), ""
+        if "regions" in audit:
+            regions = regions_text(audit["regions"], "audited")
+        elif audit.get("sample"):
+            regions = sample_text(audit["sample"])
         return AuditView(
-            clean=clean,
-            adversaries=adversaries,
-            controls=controls,
-            verdict=audit["verdict"],
-            over=OVER[audit["over"]].format(", ".join(map(str, audit["not_run"]))),
-            gives_away={leak: _given_away(audit, leak) for leak in LEAKS},
+            clean=clean, adversaries=adversaries, controls=controls, verdict=audit["verdict"],
+            over=OVER[audit["over"]].format(", ".join(not_run)), not_run=not_run,
+            gives_away={leak: _given_away(audit, leak) for leak in LEAKS}, decision=decision,
+            limits=[Limit(name, str(one["verdict"]), float(one["limit"])) for name, one in limits.items()],
             persons=person_rows(audit.get("persons")),
             bound=audit["bound"] and {str(name): float(value) for name, value in audit["bound"].items()},
             distance={
                 name: {"clean": float(one["clean"])} | {leak: float(one[leak]["share"]) for leak in LEAKS}
                 for name, one in audit["distance"].items()
             },
-            limits=[
-                Limit(name, str(one["verdict"]), float(one["limit"]))
-                for name, one in (audit["limits"] or {}).items()
-                if name != DECISION
-            ],
-            decision=(audit["limits"] or {}).get(DECISION),
-            not_run=[str(name) for name in audit["not_run"]],
-            strongest=audit["strongest"],
-            leak=float(audit["leak"]),
-            by_person=audit.get("leak_by") == "person",
-            protocol=str(audit["protocol"]),
-            victim=", ".join(map(str, audit["victims"])),
-            positions=int(audit["test_positions"]),
-            regions=regions_text(audit["regions"], "audited")
-            if "regions" in audit
-            else sample_text(audit["sample"])
-            if audit.get("sample")
-            else "",
+            strongest=audit["strongest"], leak=float(audit["leak"]), by_person=audit.get("leak_by") == "person",
+            protocol=str(audit["protocol"]), victim=", ".join(map(str, audit["victims"])),
+            positions=int(audit["test_positions"]), regions=regions,
             utility={
                 group: {k: float(v) for k, v in measures.items() if isinstance(v, int | float) and np.isfinite(v)}
                 for group, measures in audit["utility"].items()
             },
             naturalness=float(audit["naturalness"]["released"]) if audit.get("naturalness") else None,
             version=str(audit.get("version", "unknown")),
-        )
+        )  # fmt: skip
 
     @property
     def seeds(self) -> int:
@@ -318,11 +290,9 @@ class AuditView:
     @property
     def victims(self) -> list[tuple[str, str, Scores]]:
         """Kind, label and scores of every victim."""
-        return [
-            ("reference", "clean sessions", self.clean),
-            *(("adversary", victim_label(name), scores) for name, scores in self.adversaries.items()),
-            *(("control", victim_label(name), scores) for name, scores in self.controls.items()),
-        ]
+        groups = {"adversary": self.adversaries, "control": self.controls}
+        each = [(kind, victim_label(name), s) for kind, group in groups.items() for name, s in group.items()]
+        return [("reference", "clean sessions", self.clean), *each]
 
     @property
     def without_release(self) -> dict[str, str]:
@@ -342,11 +312,8 @@ class AuditView:
         leak += " by person" if self.by_person else ""
         if self.not_run and not SEVERITY[worst(words)]:
             return f"{CANNOT_TELL.capitalize()} what it gives away ({self.over})"
-        first, second = (word.capitalize() if at == 0 else word for at, word in enumerate(words))
-        text = f"{first} without a leak; {second} with {leak}"
-        if words[0] == words[1]:
-            text = f"{first}, without a leak and with {leak}"
-        return f"{text} ({self.over})"
+        both = f" without a leak; {words[1]}" if words[0] != words[1] else ", without a leak and"
+        return f"{words[0].capitalize()}{both} with {leak} ({self.over})"
 
     @property
     def leaked(self) -> str:
@@ -355,7 +322,6 @@ class AuditView:
 
     @property
     def details(self) -> dict[str, GivenAway]:
-        """What is given away, by what adversaries hold."""
         return {WHEN[leak]: found for leak, found in self.gives_away.items()}
 
     @property
@@ -380,16 +346,6 @@ class AuditView:
         ]
 
     @property
-    def tone(self) -> str:
-        """The key of TONES that the verdict stands for; empty if it cannot be told."""
-        return tone_of(self.verdict)
-
-    @property
-    def top(self) -> Scores:
-        """What the strongest reaches."""
-        return (self.adversaries | self.controls)[self.strongest]
-
-    @property
     def faced(self) -> str:
         """The strongest adversary that the random releases faced too."""
         known = [name for name in self.adversaries if self.random(name)]
@@ -406,8 +362,7 @@ class AuditView:
     def compare_random(self, random: Scores) -> str:
         """What a random release does against the strongest adversary that it faced, compared with this one."""
         ours, positions = self.adversaries[self.faced].acc1["seeds"], self.positions
-        found = differs(ours, random.acc1["seeds"], positions, step(positions))
-        return RANDOM_DOES[found]
+        return RANDOM_DOES[differs(ours, random.acc1["seeds"], positions, step(positions))]
 
     def gap(self, victims: Iterable[Scores]) -> Spread:
         """Clean acc@1 minus that of the best of these victims, per seed."""

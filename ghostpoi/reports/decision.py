@@ -4,17 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ghostpoi.audits.controls import RANDOM, uses_leak
-from ghostpoi.audits.verdicts import (
-    BEYOND,
-    CANNOT_TELL,
-    MUCH,
-    NOTHING,
-    PERSONS,
-    SEVERITY,
-    UNSURE,
-    WITHIN,
-    worst,
-)
+from ghostpoi.audits.verdicts import BEYOND, CANNOT_TELL, MUCH, NOTHING, PERSONS, SEVERITY, UNSURE, WITHIN, worst
 from ghostpoi.reports.audit_view import AuditView, GivenAway, PersonRow, tone_of
 from ghostpoi.reports.release_view import ReleaseView
 from ghostpoi.reports.texts import plain, share

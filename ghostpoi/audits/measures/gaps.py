@@ -190,6 +190,12 @@ class Interval:
         return (self.high - self.low) / 2
 
 
+def of_share(share: float, count: int) -> Interval:
+    """Return a share of so many trials with its sampling error."""
+    half = SAMPLING_ERRORS * float(np.sqrt(share * (1 - share) / count)) + RULE_OF_THREE / count
+    return Interval(share, share - half, share + half)
+
+
 @dataclass(frozen=True, eq=False)
 class Steps:
     """The test steps by user, and how often each user and seed is drawn."""

@@ -5,8 +5,8 @@ style, so a chart is dark, light or on paper as the page is. A chart library wou
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -72,6 +72,10 @@ class Series:
         is_open = "open" if self.symbol.endswith("-open") else ""
         return " ".join(filter(None, (self.colour, self.kind, self.dash, is_open)))
 
+    def point(self, x: str, y: str, said: str = "") -> str:
+        """The symbol at a place."""
+        return f'<use href="#{self.symbol.removesuffix("-open")}" x="{x}" y="{y}"{said}/>'
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -81,14 +85,12 @@ class Figure:
     x: Axis
     y: Axis
     height: int = 300
-    legend: bool = True
 
     def svg(self) -> Markup:
         """The plot without its legend, as wide as its place."""
         left = 0 if self.y.rows else 12 + 7 * max((len(text) for _, text in self.y.ticks), default=0)
         parts = [*_vertical_axis(self.y), *_horizontal_axis(self.x)]
-        for one in self.series:
-            parts += _marks(one, self.x, self.y)
+        parts += [_marks(one, self.x, self.y) for one in self.series]
         style = f"margin-left:{left}px;width:calc(100% - {left}px);height:{self.height}px"
         below = " tilted" if self.x.tilted else ""
         title = f'<p class="axis">{escape(self.y.title)}</p>' if self.y.title else ""
@@ -99,8 +101,6 @@ class Figure:
 
     def key(self) -> Markup:
         """The legend."""
-        if not self.legend:
-            return Markup("")
         shown = "".join(f"<li>{_swatch(one)}{escape(one.name)}</li>" for one in self.series if one.name)
         return Markup(f'<ul class="legend">{shown}</ul>')
 
@@ -117,7 +117,7 @@ class Chart:
     id: str
     title: str
     caption: str
-    figure: Figure = field(repr=False)
+    figure: Figure
 
 
 def chart(name: str, figure: Figure, **values: object) -> Chart:
@@ -137,15 +137,11 @@ def numbers(
         return Axis(title, bottom, top, [(10**k, f"{10**k:,}") for k in places], log=True)
     low = min(0.0, low) if zero else low - 0.1 * (high - low or 1)
     high += 0.06 * (high - low or 1)
-    step = _step((high - low) / TICKS)
+    width = (high - low) / TICKS
+    power = 10.0 ** math.floor(math.log10(width))
+    step = next(power * n for n in (1.0, 2.0, 2.5, 5.0, 10.0) if power * n >= width * (1 - 1e-9))  # a round number
     ticks = [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
     return Axis(title, low, high, [(round(t, 10), form.format(round(t, 10))) for t in ticks])
-
-
-def _step(width: float) -> float:
-    """The round number that is not below a width."""
-    power = 10.0 ** math.floor(math.log10(width))
-    return next(power * n for n in (1.0, 2.0, 2.5, 5.0, 10.0) if power * n >= width * (1 - 1e-9))
 
 
 def slots(labels: Sequence[str], title: str = "", every: int = 1, tilted: bool = False) -> Axis:
@@ -162,11 +158,9 @@ def rows(labels: Sequence[str]) -> Axis:
 def columns(name: str, colour: str, values: Sequence[float], texts: Sequence[str], place: int = 0, of: int = 1,
             edges: Sequence[float] | None = None) -> Series:  # fmt: skip
     """Vertical bars in slots, the `place`-th of so many in each, or between edges."""
-    if edges is None:
-        width = 0.8 / of
-        spans = [(k + 0.1 + place * width, k + 0.1 + (place + 1) * width) for k in range(len(values))]
-    else:
-        spans = list(pairwise(edges))
+    width = 0.8 / of
+    slots = ((k + 0.1 + place * width, k + 0.1 + (place + 1) * width) for k in range(len(values)))
+    spans = slots if edges is None else pairwise(edges)
     marks = [Mark(a, 0, b, value, text) for (a, b), value, text in zip(spans, values, texts, strict=True)]
     return Series(name=name, colour=colour, kind="bars", marks=marks, values=list(values))
 
@@ -175,12 +169,27 @@ def strips(name: str, colour: str, values: Sequence[float], texts: Sequence[str]
            base: Sequence[float] | None = None) -> Series:  # fmt: skip
     """Horizontal bars in rows, the `place`-th of so many in each, from zero or from a base."""
     height = 0.5 / of
-    starts = [0.0] * len(values) if base is None else list(base)
     marks = [
         Mark(start, k + 0.42 + place * height, start + value, k + 0.42 + (place + 1) * height, text)
-        for k, (start, value, text) in enumerate(zip(starts, values, texts, strict=True))
+        for k, (start, value, text) in enumerate(zip(base or [0.0] * len(values), values, texts, strict=True))
     ]
     return Series(name=name, colour=colour, kind="bars", marks=marks, values=list(values))
+
+
+Sides = Sequence[tuple[str, str, Sequence[float]]]  # name, colour and values of what stands side by side
+
+
+def grouped(bars: Callable[..., Series], sides: Sides, text: Callable[[int, float, str], str]) -> list[Series]:
+    """Bars of several sides next to each other; `text` is that of a place, a value and the name of a side."""
+    return [
+        bars(name, colour, values, [text(k, v, name) for k, v in enumerate(values)], place, len(sides))
+        for place, (name, colour, values) in enumerate(sides)
+    ]
+
+
+def every(series: Sequence[Series]) -> list[float]:
+    """The values of all series, for an axis."""
+    return [value for one in series for value in one.values]
 
 
 def points(name: str, colour: str, x: Sequence[float], y: Sequence[float], texts: Sequence[str],
@@ -216,12 +225,9 @@ def _vertical_axis(y: Axis) -> list[str]:
     """Lines across the plot with numbers left of it; for rows, labels in the plot."""
     if y.rows:
         return [f'<text class="row" y="{100 - y.at(k + 0.3):g}%">{escape(text)}</text>' for k, text in y.ticks]
-    lines = [f'<line class="grid" x2="100%" y1="{100 - y.at(t):g}%" y2="{100 - y.at(t):g}%"/>' for t, _ in y.ticks]
-    texts = [
-        f'<text class="tick" x="-8" y="{100 - y.at(t):g}%" dy=".35em" text-anchor="end">{escape(text)}</text>'
-        for t, text in y.ticks
-    ]
-    return lines + texts
+    places = [(f"{100 - y.at(t):g}%", escape(text)) for t, text in y.ticks]
+    lines = [f'<line class="grid" x2="100%" y1="{at}" y2="{at}"/>' for at, _ in places]
+    return lines + [f'<text class="tick" x="-8" y="{at}" dy=".35em" text-anchor="end">{t}</text>' for at, t in places]
 
 
 def _horizontal_axis(x: Axis) -> list[str]:
@@ -236,11 +242,11 @@ def _horizontal_axis(x: Axis) -> list[str]:
     return parts
 
 
-def _marks(one: Series, x: Axis, y: Axis) -> list[str]:
+def _marks(one: Series, x: Axis, y: Axis) -> str:
     if one.kind == "line":
         path = " ".join(f"{x.at(m.x0):g} {100 - y.at(m.y0):g}" for m in one.marks)
         drawn = f'<path class="{one.classes}" vector-effect="non-scaling-stroke" d="M{path}"/>'
-        return [f'<svg viewBox="0 0 100 100" preserveAspectRatio="none" width="100%" height="100%">{drawn}</svg>']
+        return f'<svg viewBox="0 0 100 100" preserveAspectRatio="none" width="100%" height="100%">{drawn}</svg>'
     made = []
     for m in one.marks:
         said = f' data-t="{escape(m.text)}"' if m.text else ""
@@ -249,20 +255,16 @@ def _marks(one: Series, x: Axis, y: Axis) -> list[str]:
         if one.kind == "bars":
             made.append(f'<rect x="{a:g}%" y="{low:g}%" width="{b - a:.2f}%" height="{high - low:.2f}%"{said}/>')
         elif one.kind == "points":
-            made.append(f'<use href="#{one.symbol.removesuffix("-open")}" x="{a:g}%" y="{low:g}%"{said}/>')
+            made.append(one.point(f"{a:g}%", f"{low:g}%", said))
         else:
             ends = f'x1="{x.at(m.x0):g}%" y1="{100 - y.at(m.y0):g}%" x2="{x.at(m.x1):g}%" y2="{100 - y.at(m.y1):g}%"'
             made.append(f"<line {ends}{said}/>")
-    return [f'<g class="{one.classes}">{"".join(made)}</g>']
+    return f'<g class="{one.classes}">{"".join(made)}</g>'
 
 
 def _swatch(one: Series) -> str:
-    if one.kind == "bars":
-        drawn = '<rect x="2" y="3" width="16" height="10"/>'
-    elif one.kind == "points":
-        drawn = f'<use href="#{one.symbol.removesuffix("-open")}" x="10" y="8"/>'
-    else:
-        drawn = '<line x1="0" y1="8" x2="20" y2="8"/>'
+    shapes = {"bars": '<rect x="2" y="3" width="16" height="10"/>', "points": one.point("10", "8")}
+    drawn = shapes.get(one.kind, '<line x1="0" y1="8" x2="20" y2="8"/>')
     return f'<svg class="{one.classes}" width="20" height="16" aria-hidden="true">{drawn}</svg>'
 
 

@@ -9,21 +9,7 @@ from ghostpoi.audits.measures.gaps import Spread
 from ghostpoi.reports import charts
 from ghostpoi.reports.audit_view import AuditView, PersonRow
 from ghostpoi.reports.audit_view import percent as share_of
-from ghostpoi.reports.charts import (
-    ROW_PX,
-    Chart,
-    Figure,
-    Series,
-    chart,
-    numbers,
-    percent,
-    points,
-    rows,
-    rule,
-    strips,
-    upright,
-    whiskers,
-)  # fmt: skip
+from ghostpoi.reports.charts import Chart, Figure, Series, chart, numbers, percent, points, rule, whiskers
 from ghostpoi.reports.choice_view import controls, protected, without
 from ghostpoi.reports.choice_view import points as points_of
 from ghostpoi.reports.page_data import PageData
@@ -36,28 +22,24 @@ PERSON_PX = 62  # of a group of bars for one measure
 def verdict_chart(audit: AuditView) -> Chart:
     """The accuracy under each adversary, next to the controls."""
     reached = {name: scores.acc1 for name, scores in audit.adversaries.items()}
-    random, matched = (
-        {name: scores.acc1 for name in reached if (scores := control(name)) is not None}
-        for control in (audit.random, audit.matched)
-    )
+    random = {name: scores.acc1 for name in reached if (scores := audit.random(name))}
+    matched = {name: scores.acc1 for name in reached if (scores := audit.matched(name))}
     labels = {name: plain(unnumbered(name)) for name in reached}
     place, several = {name: k + 0.67 for k, name in enumerate(reached)}, audit.seeds > 1
     alone = audit.without_release
-    lines = [
-        ("clean sessions", audit.clean, charts.INK, ""),
-        (victim_label(alone["no_leak"]), audit.controls[alone["no_leak"]], charts.MUTED, "dot"),
-        (victim_label(alone["with_leak"]), audit.controls[alone["with_leak"]], charts.PURPLE, "dash"),
-    ]
+    lines = [("clean sessions", audit.clean, charts.INK, "")]
+    for leak, colour, dash in (("no_leak", charts.MUTED, "dot"), ("with_leak", charts.PURPLE, "dash")):
+        lines.append((victim_label(alone[leak]), audit.controls[alone[leak]], colour, dash))
     ends = [v["mean"] + v["std"] for v in (*reached.values(), *random.values(), *matched.values())]
     ends += [scores.acc1["mean"] for _, scores, _, _ in lines]
     x = numbers("right guesses of the next venue", [100 * v for v in ends], "{:g}%")
-    y = rows(list(labels.values()))
+    y = charts.rows(list(labels.values()))
     means = [100 * spread["mean"] for spread in reached.values()]
     texts = [f"{labels[name]}: {percent(spread['mean'])}" for name, spread in reached.items()]
-    series = [strips("this release", charts.BLUE, means, texts)]
+    series = [charts.strips("this release", charts.BLUE, means, texts)]
     if several:
-        series.append(whiskers([(100 * (v["mean"] - v["std"]), 100 * (v["mean"] + v["std"]), place[name])
-                                for name, v in reached.items()]))  # fmt: skip
+        spans = {name: (100 * (v["mean"] - v["std"]), 100 * (v["mean"] + v["std"])) for name, v in reached.items()}
+        series.append(whiskers([(*span, place[name]) for name, span in spans.items()]))
     for control, found, colour, symbol in (
         (RANDOM, random, charts.VERMILLION, "diamond"), (RANDOM_MATCHED, matched, charts.GREEN, "circle"),
     ):  # fmt: skip
@@ -65,12 +47,12 @@ def verdict_chart(audit: AuditView) -> Chart:
             said = [f"{CONTROLS[control]}, {labels[name]}: {percent(v['mean'])}" for name, v in found.items()]
             at = [100 * v["mean"] for v in found.values()]
             series.append(points(CONTROLS[control], colour, at, [place[name] for name in found], said, symbol))
-    series += [upright(name, colour, 100 * scores.acc1["mean"], y, dash) for name, scores, colour, dash in lines]
-    matched_text = TEXTS["charts"]["verdict"]["matched"] if matched else ""
-    names = {leak: victim_label(name) for leak, name in alone.items()}
-    spread_text = " Thin lines show one standard deviation over seeds." if several else ""
-    figure = Figure(series, x, y, 20 + ROW_PX * len(reached))
-    return chart("verdict", figure, whiskers=spread_text, matched=matched_text, **names)
+    series += [charts.upright(name, colour, 100 * scores.acc1["mean"], y, dash) for name, scores, colour, dash in lines]
+    texts_of = {
+        "matched": TEXTS["charts"]["verdict"]["matched"] if matched else "",
+        "whiskers": " Thin lines show one standard deviation over seeds." if several else "",
+    } | {leak: victim_label(name) for leak, name in alone.items()}
+    return chart("verdict", Figure(series, x, y, 20 + charts.ROW_PX * len(reached)), **texts_of)
 
 
 @dataclass(frozen=True)
@@ -112,37 +94,27 @@ def tradeoff_charts(points: list[MethodPoint]) -> list[Chart]:
     """The trade-off of all methods; naturalness only where there are two to compare."""
     if not points:
         return []
-    natural = [p for p in points if p.naturalness is not None]
-    return [_gap_chart(points), *([_naturalness_chart(points)] if len(natural) > 1 else [])]
-
-
-def _gap_chart(points: list[MethodPoint]) -> Chart:
+    title = "protection gap: release used as it is"
     ends = [v["mean"] + sign * v["std"] for p in points for v in (p.protection, p.worst) for sign in (-1, 1)]
-    x = numbers("protection gap: release used as it is", ends, "{:.2f}", least=0.01)
-    y = numbers("worst gap: strongest adversary", ends, "{:.2f}", least=0.01)
+    x, y = (numbers(text, ends, "{:.2f}", least=0.01) for text in (title, "worst gap: strongest adversary"))
     end = min(x.high, y.high)
     diagonal = rule("nothing regained", charts.MUTED, (0, 0), (end, end), "dot")
     series = [one for number, p in enumerate(points) for one in _method_series(number, p, p.worst)]
-    return chart("tradeoff", Figure([diagonal, *series], x, y, HEIGHT))
-
-
-def _naturalness_chart(points: list[MethodPoint]) -> Chart:
-    natural = [p.naturalness for p in points if p.naturalness is not None]
-    x = numbers("protection gap: release used as it is", [p.protection["mean"] for p in points], "{:.2f}", least=0.01)
-    y = numbers("mean log-likelihood of a check-in", natural, "{:.2f}", zero=False)
-    series = [
-        one
-        for number, p in enumerate(points)
-        if p.naturalness is not None
-        for one in _method_series(number, p, p.naturalness)
-    ]
-    return chart("naturalness", Figure(series, x, y, HEIGHT))
+    gaps = chart("tradeoff", Figure([diagonal, *series], x, y, HEIGHT))
+    natural = [(number, p, p.naturalness) for number, p in enumerate(points) if p.naturalness is not None]
+    if len(natural) < 2:
+        return [gaps]
+    x = numbers(title, [p.protection["mean"] for p in points], "{:.2f}", least=0.01)
+    y = numbers("mean log-likelihood of a check-in", [value for _, _, value in natural], "{:.2f}", zero=False)
+    series = [one for some in natural for one in _method_series(*some)]
+    return [gaps, chart("naturalness", Figure(series, x, y, HEIGHT))]
 
 
 def _method_series(number: int, point: MethodPoint, y: Spread | float) -> list[Series]:
     """One point with its whiskers."""
-    colour = charts.MUTED if point.control else charts.SERIES[number % len(charts.SERIES)]
-    symbol = point.control or list(charts.SYMBOLS)[number % len(charts.SERIES)]
+    number %= len(charts.SERIES)
+    colour = charts.MUTED if point.control else charts.SERIES[number]
+    symbol = point.control or list(charts.SYMBOLS)[number]
     x, name = point.protection, plain(point.name)
     height = y if isinstance(y, float) else y["mean"]
     said = f"{name}: as released {x['mean']:.3f}, {'naturalness' if isinstance(y, float) else 'strongest'} {height:.3f}"
@@ -156,18 +128,18 @@ def _method_series(number: int, point: MethodPoint, y: Spread | float) -> list[S
 
 def persons_chart(found: Sequence[PersonRow]) -> Chart:
     """One group of bars for each measure."""
-    labels, series = [row.label[:1].upper() + row.label[1:] for row in found], []
-    sides = {
-        "release": ([row.release for row in found], charts.BLUE),
-        "control": ([row.control for row in found], charts.MUTED),
-        "clean file": ([row.clean for row in found], charts.VERMILLION),
-    }
-    for place, (name, (figures, colour)) in enumerate(sides.items()):
-        shares = [100 * figure["mean"] if figure else 0.0 for figure in figures]
-        texts = [f"{label}: {share_of(f) or 'not measured'}, {name}" for label, f in zip(labels, figures, strict=True)]
-        series.append(strips(name, colour, shares, texts, place, len(sides)))
-    x = numbers("", [value for one in series for value in one.values], "{:g}%")
-    return chart("persons", Figure(series, x, rows(labels), 20 + PERSON_PX * len(found)))
+    labels = [row.label[:1].upper() + row.label[1:] for row in found]
+    figures = {
+        "release": [row.release for row in found], "control": [row.control for row in found],
+        "clean file": [row.clean for row in found],
+    }  # fmt: skip
+    colours = dict(zip(figures, (charts.BLUE, charts.MUTED, charts.VERMILLION), strict=True))
+    sides = [(name, colours[name], [100 * f["mean"] if f else 0.0 for f in some]) for name, some in figures.items()]
+    series = charts.grouped(
+        charts.strips, sides, lambda k, _, name: f"{labels[k]}: {share_of(figures[name][k]) or 'not measured'}, {name}"
+    )
+    x = numbers("", charts.every(series), "{:g}%")
+    return chart("persons", Figure(series, x, charts.rows(labels), 20 + PERSON_PX * len(found)))
 
 
 CATEGORIES = {

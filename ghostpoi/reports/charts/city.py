@@ -1,8 +1,7 @@
 """The whole city in hexagons, and example days for the map.
 
-Hexagons count visits of the release and, on the private page, of the clean data and the difference. The public page
-counts released visits alone, as any reader of the release can. The release alone decides which days are shown, so that
-the choice reveals nothing about clean rows.
+The public page counts released visits alone, as any reader of the release can. The release alone decides which days are
+shown, so that the choice reveals nothing about clean rows.
 """
 
 import json
@@ -72,36 +71,30 @@ def city(data: PageData, outlines: Path | None = None) -> City | None:
     places = list(zip(across, up, strict=True))
 
     def panel(title: str, classes: list[str], said: list[str], key: list[tuple[str, str]]) -> Panel:
-        at = [f'<use href="#hexagon" x="{a:.0f}" y="{b:.0f}"' for a, b in places]
         drawn = (
-            f'{at[k]} class="{kind}" data-t="{escape(text)}"/>'
-            for k, (kind, text) in enumerate(zip(classes, said, strict=True))
-            if kind and inside[k]
+            f'<use href="#hexagon" x="{a:.0f}" y="{b:.0f}" class="{kind}" data-t="{escape(text)}"/>'
+            for (a, b), shown, kind, text in zip(places, inside, classes, said, strict=True)
+            if kind and shown
         )
         return Panel(title, lines + Markup("".join(drawn)), key)
 
     def counts(side: Ints) -> Longs:
         return np.bincount(cell[side[side > 0]], minlength=len(at))
 
-    after = counts(data.released)
-    found, most = [], int(after.max())
-    if data.clean is not None:
-        before = counts(data.clean)
-        most = max(most, int(before.max()))
-        found.append(panel("Before: clean data", *_levels(before, most)))
-    found.append(panel("After: the release" if found else "Visits in the release", *_levels(after, most)))
-    corners = " ".join(f"{r * np.sin(a):.1f},{r * np.cos(a):.1f}" for a in np.arange(6) * np.pi / 3)
+    def apart(one: Longs, two: Longs) -> float:
+        return float(np.abs(one / max(1, one.sum()) - two / max(1, two.sum())).sum() / 2)
+
+    after, corners = counts(data.released), np.arange(6) * np.pi / 3
+    shape = radius * np.sqrt(3), height, " ".join(f"{r * np.sin(a):.1f},{r * np.cos(a):.1f}" for a in corners)
     if data.clean is None:
-        return City(found, radius * np.sqrt(3), height, corners)
-    found.append(panel("Difference", *_differences(before, after)))
-    half = data.user % 2 == 0
-    shares = [counts(data.clean[part]) / max(1, part.sum()) for part in (half, ~half)]
-    return City(found, radius * np.sqrt(3), height, corners, _apart(before / before.sum(), after / max(1, after.sum())),
-                _apart(*shares))  # fmt: skip
-
-
-def _apart(one: Floats, two: Floats) -> float:
-    return float(np.abs(one - two).sum() / 2)
+        return City([panel("Visits in the release", *_levels(after, int(after.max())))], *shape)
+    before, half = counts(data.clean), data.user % 2 == 0
+    most = max(int(after.max()), int(before.max()))
+    found = [
+        panel("Before: clean data", *_levels(before, most)), panel("After: the release", *_levels(after, most)),
+        panel("Difference", *_differences(before, after)),
+    ]  # fmt: skip
+    return City(found, *shape, apart(before, after), apart(counts(data.clean[half]), counts(data.clean[~half])))
 
 
 def _cells(x: Floats, y: Floats) -> tuple[Longs, Floats]:
@@ -109,9 +102,7 @@ def _cells(x: Floats, y: Floats) -> tuple[Longs, Floats]:
     q, r = x * np.sqrt(3) / 3 - y / 3, y * 2 / 3
     cube = np.stack([q, r, -q - r], axis=1)
     near = np.round(cube)
-    off = np.abs(near - cube)
-    worst = off.argmax(axis=1)
-    rows = np.arange(len(near))
+    worst, rows = np.abs(near - cube).argmax(axis=1), np.arange(len(near))
     near[rows, worst] = near[rows, worst] - near.sum(axis=1)
     centres, cell = np.unique(near[:, :2].astype(np.int64), axis=0, return_inverse=True)
     at = np.stack([np.sqrt(3) * (centres[:, 0] + centres[:, 1] / 2), 1.5 * centres[:, 1]], axis=1)
@@ -127,13 +118,14 @@ def _levels(visits: Longs, most: int) -> tuple[list[str], list[str], list[tuple[
 
 
 def _differences(before: Longs, after: Longs) -> tuple[list[str], list[str], list[tuple[str, str]]]:
-    change = (after - before) / np.maximum(1, np.maximum(before, after))
-    size = np.where(np.maximum(before, after) < FEW, 0, np.searchsorted(STEPS, np.abs(change), side="right"))
+    more = np.maximum(before, after)
+    change = (after - before) / np.maximum(1, more)
+    size = np.where(more < FEW, 0, np.searchsorted(STEPS, np.abs(change), side="right"))
     kinds = [
-        "" if not (a or b) else f"{'up' if c > 0 else 'down'}{s}" if s else "same"
-        for a, b, c, s in zip(before.tolist(), after.tolist(), change.tolist(), size.tolist(), strict=True)
+        "" if not n else f"{'up' if c > 0 else 'down'}{s}" if s else "same"
+        for n, c, s in zip(more, change, size, strict=True)
     ]
-    texts = [f"{a:,} visits before, {b:,} after" for a, b in zip(before.tolist(), after.tolist(), strict=True)]
+    texts = [f"{a:,} visits before, {b:,} after" for a, b in zip(before, after, strict=True)]
     least = f"{STEPS[0]:.0%}"
     key = [("down3", f"{STEPS[2]:.0%} fewer"), ("down1", f"{least} fewer"), ("same", f"less than {least}"),
            ("up1", f"{least} more"), ("up3", f"{STEPS[2]:.0%} more")]  # fmt: skip
@@ -167,21 +159,16 @@ def _outlines(path: Path, data: PageData, left: float, top: float, scale: float)
 def _rings(found: Any) -> Iterator[list[Any]]:
     """The lines of a GeoJSON object; points are skipped."""
     kind = found["type"]
-    if kind == "FeatureCollection":
-        inner = found["features"]
-    elif kind == "Feature":
-        inner = [found["geometry"]] if found["geometry"] else []
-    elif kind == "GeometryCollection":
-        inner = found["geometries"]
-    else:
-        depth = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}.get(kind)
-        lines = [] if depth is None else [found["coordinates"]]
-        for _ in range(depth or 0):
-            lines = [line for part in lines for line in part]
-        yield from lines
+    if part := {"FeatureCollection": "features", "Feature": "geometry", "GeometryCollection": "geometries"}.get(kind):
+        inner = found[part]
+        for one in [inner] if isinstance(inner, dict) else inner or []:
+            yield from _rings(one)
         return
-    for one in inner:
-        yield from _rings(one)
+    depth = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}.get(kind)
+    lines = [] if depth is None else [found["coordinates"]]
+    for _ in range(depth or 0):
+        lines = [line for part in lines for line in part]
+    yield from lines
 
 
 DAY_S = 86_400
@@ -194,12 +181,11 @@ BACKGROUND, NEAR = 3000, 150  # venues drawn in all and around each example: mor
 
 def map_data(data: PageData) -> dict[str, Any]:
     """Everything that the map shows, as plain values; positions in km, rounded to ten metres."""
-    x, y = data.venues.xy
-    days = example_days(data)
+    days, sides = example_days(data), [data.released, *data.compared]
     shown = _background(data, days)
-    sides = [data.released, *data.compared]
+    x, y = ([round(float(v), 2) for v in axis[shown]] for axis in data.venues.xy)
     return {
-        "venues": {"x": _rounded(x[shown]), "y": _rounded(y[shown])},
+        "venues": {"x": x, "y": y},
         "methods": list(data.releases)[: len(sides)],
         "examples": [_example(data, rows, sides) for rows in days],
         "clean": data.clean is not None,
@@ -221,11 +207,9 @@ def example_days(data: PageData) -> list[Longs]:
     rank = np.minimum(stops, GOOD_VENUES) + is_good
     by_rank = np.lexsort((np.arange(len(start)), -rank, user[start]))
     best = by_rank[np.append(True, np.diff(user[start][by_rank]) != 0)]  # the first of the best days of every user
-    good = best[rank[best] > GOOD_VENUES]
+    good, chosen = best[rank[best] > GOOD_VENUES], best[np.argsort(-rank[best], kind="stable")][:EXAMPLES]
     if len(good) >= EXAMPLES:
         chosen = good[np.linspace(0, len(good) - 1, EXAMPLES).astype(int)]
-    else:
-        chosen = best[np.argsort(-rank[best], kind="stable")][:EXAMPLES]
     return [order[start[d] : start[d] + min(int(length[d]), MOST_CHECKINS)] for d in chosen]
 
 
@@ -244,13 +228,11 @@ def _background(data: PageData, days: list[Longs]) -> Longs:
 
 
 def _example(data: PageData, rows: Longs, sides: list[Ints]) -> dict[str, Any]:
-    table = data.main.table
+    table, n = data.main.table, len(rows)
     when = [datetime.fromtimestamp(int(t), UTC) for t in data.time[rows]]
-    n = len(rows)
+    who = f"user {table.user_ids[table.user[rows[0]]]}"
     out: dict[str, Any] = {
-        "label": plain(
-            f"user {table.user_ids[table.user[rows[0]]]}, {when[0]:%a %d %b %Y}, {n} check-in{'s'[: n > 1]}"
-        ),
+        "label": plain(f"{who}, {when[0]:%a %d %b %Y}, {n} check-in{'s'[: n > 1]}"),
         "times": [f"{w:%H:%M}" for w in when],
         "sides": [_side(data, side[rows], rows) for side in sides],
     }
@@ -264,24 +246,11 @@ def _example(data: PageData, rows: Longs, sides: list[Ints]) -> dict[str, Any]:
 
 def _side(data: PageData, venue: Ints, rows: Longs) -> dict[str, Any]:
     """The stops of one side; blanks where that side withholds the row."""
-    x, y = data.venues.xy
-    return {
-        "x": [round(float(x[v]), 2) if v else None for v in venue],
-        "y": [round(float(y[v]), 2) if v else None for v in venue],
-        "venue": [plain(data.venues.name[v]) if v else "withheld" for v in venue],
-        "category": [plain(data.venues.category[v]) if v else "" for v in venue],
-        "speed": _speeds(data, venue, rows),
-    }
-
-
-def _speeds(data: PageData, venue: Ints, rows: Longs) -> list[float | None]:
-    """km/h from the previous stop; None at the first one."""
     at = np.flatnonzero(venue)
-    out: list[float | None] = [None] * len(venue)
-    for k, speed in zip(at[1:].tolist(), data.kmh(venue[at], data.time[rows][at]).tolist(), strict=True):
-        out[k] = round(speed, 1)
-    return out
-
-
-def _rounded(values: Floats) -> list[float]:
-    return [round(float(v), 2) for v in values]
+    kmh = dict(zip(at[1:].tolist(), data.kmh(venue[at], data.time[rows][at]).tolist(), strict=True))
+    x, y = ([round(float(axis[v]), 2) if v else None for v in venue] for axis in data.venues.xy)
+    return {
+        "x": x, "y": y, "venue": [plain(data.venues.name[v]) if v else "withheld" for v in venue],
+        "category": [plain(data.venues.category[v]) if v else "" for v in venue],
+        "speed": [round(kmh[k], 1) if k in kmh else None for k in range(len(venue))],  # from the previous stop
+    }  # fmt: skip

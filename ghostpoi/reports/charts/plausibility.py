@@ -12,22 +12,7 @@ from ghostpoi.draw.methods import FreeDraw
 from ghostpoi.draw.publication import Publication
 from ghostpoi.release.manifest import settings_of
 from ghostpoi.reports import charts
-from ghostpoi.reports.charts import (
-    ROW_PX,
-    Axis,
-    Chart,
-    Figure,
-    Series,
-    chart,
-    columns,
-    numbers,
-    percent,
-    rows,
-    sides,
-    slots,
-    strips,
-    upright,
-)  # fmt: skip
+from ghostpoi.reports.charts import Axis, Chart, Figure, Series, chart, columns, numbers, percent, upright
 from ghostpoi.reports.page_data import PageData
 from ghostpoi.reports.release_view import ReleaseView
 from ghostpoi.reports.texts import TEXTS
@@ -63,14 +48,13 @@ def _outcomes_chart(release: ReleaseView) -> Chart:
         counts = [int(group.get(key, 0)) for group in groups.values()]
         if any(counts):
             shares = [100 * n / group["rows"] for n, group in zip(counts, groups.values(), strict=True)]
-            texts = [
-                f"{group}: {n:,} rows {text}, {s:.2f}%" for group, n, s in zip(groups, counts, shares, strict=True)
-            ]
-            series.append(strips(text, COLOURS[key], shares, texts, base=base))
+            each = zip(groups, counts, shares, strict=True)
+            texts = [f"{group}: {n:,} rows {text}, {s:.2f}%" for group, n, s in each]
+            series.append(charts.strips(text, COLOURS[key], shares, texts, base=base))
             base = [a + b for a, b in zip(base, shares, strict=True)]
     x = Axis("share of the rows", 0, 100, [(k, f"{k}%") for k in range(0, 101, 25)])
-    y = rows([f"{name}: {group['rows']:,} rows" for name, group in groups.items()])
-    return chart("rows", Figure(series, x, y, 20 + ROW_PX * len(groups)))
+    y = charts.rows([f"{name}: {group['rows']:,} rows" for name, group in groups.items()])
+    return chart("rows", Figure(series, x, y, 20 + charts.ROW_PX * len(groups)))
 
 
 def _candidate_distances(data: PageData, rule: Publication) -> tuple[Floats, Floats, Longs]:
@@ -98,7 +82,7 @@ def _candidate_distances(data: PageData, rule: Publication) -> tuple[Floats, Flo
 
 def _reach_chart(data: PageData, edges: Floats, share: Floats) -> Chart:
     p, bars = data.main.plausibility, _histogram(edges, share, "candidates")
-    x, y = _km_axis(edges), _share_axis(bars)
+    x, y = numbers("km", edges.tolist()), _share_axis(bars)
     marks = [
         upright(f"mean displacement {p['mean_km']:.2f} km", charts.VERMILLION, min(p["mean_km"], x.high), y),
         upright(f"95th percentile {p['p95_km']:.2f} km", charts.INK, min(p["p95_km"], x.high), y, "dash"),
@@ -114,7 +98,7 @@ def _displacement_chart(data: PageData, clean: Ints) -> Chart:
     bars = _histogram(edges, counts / max(1, counts.sum()), "substituted rows")
     y = _share_axis(bars)
     marks = [upright(f"{(km > 1).mean():.0%} beyond 1 km", charts.VERMILLION, 1.0, y, "dash")] if len(km) else []
-    return chart("distance_private", Figure([bars, *marks], _km_axis(edges), y))
+    return chart("distance_private", Figure([bars, *marks], numbers("km", edges.tolist()), y))
 
 
 def _sizes_chart(size: Longs, rule: Publication) -> Chart:
@@ -139,13 +123,14 @@ def _speed_chart(data: PageData) -> Chart:
     order = data.by_user
     same = np.diff(data.user[order]) == 0
     names = [f"{a:g} to {b:g}" if np.isfinite(b) else f"over {a:g}" for a, b in pairwise(SPEEDS)]
-    shown, series = sides(data), []
-    for place, (name, poi, colour, _) in enumerate(shown):
+
+    def shares(poi: Ints) -> list[float]:
         counts = np.histogram(data.kmh(poi[order], data.time[order])[same], bins=np.array(SPEEDS))[0]
-        shares = (counts / max(1, counts.sum())).tolist()
-        texts = [f"{name}, {km} km/h: {percent(share)} of steps" for km, share in zip(names, shares, strict=True)]
-        series.append(columns(name, colour, shares, texts, place, len(shown)))
-    figure = Figure(series, slots(names, "km/h", tilted=True), _share_axis(*series))
+        return (counts / max(1, counts.sum())).tolist()
+
+    both = [(name, colour, shares(poi)) for name, poi, colour, _ in charts.sides(data)]
+    series = charts.grouped(columns, both, lambda k, share, name: f"{name}, {names[k]} km/h: {percent(share)} of steps")
+    figure = Figure(series, charts.slots(names, "km/h", tilted=True), _share_axis(*series))
     return chart("speed", figure, speed=data.main.manifest["speed"])
 
 
@@ -154,10 +139,6 @@ def _histogram(edges: Floats, share: Floats, name: str) -> Series:
     return columns(name, charts.BLUE, share.round(5).tolist(), texts, edges=edges.tolist())
 
 
-def _km_axis(edges: Floats) -> Axis:
-    return numbers("km", edges.tolist())
-
-
 def _share_axis(*series: Series) -> Axis:
-    axis = numbers("", [100 * value for one in series for value in one.values], "{:g}%", least=1)
+    axis = numbers("", [100 * value for value in charts.every(series)], "{:g}%", least=1)
     return axis._replace(low=0, high=axis.high / 100, ticks=[(value / 100, text) for value, text in axis.ticks])

@@ -13,23 +13,8 @@ from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.fields import COLUMN_NAMES, plain_name
 from ghostpoi.formats.times import TIMEZONE, has_names, local_hours, split_names, states_zones
-from ghostpoi.reports.charts import (
-    BLUE,
-    MUTED,
-    ROW_PX,
-    Chart,
-    Figure,
-    chart,
-    columns,
-    curve,
-    numbers,
-    points,
-    rows,
-    rule,
-    sides,
-    slots,
-    strips,
-)  # fmt: skip
+from ghostpoi.reports import charts
+from ghostpoi.reports.charts import Chart, Figure, chart, numbers, sides, slots
 from ghostpoi.reports.page_data import PageData
 from ghostpoi.reports.texts import plain
 
@@ -37,28 +22,21 @@ OFFSETS = ("timezone", "timezoneoffset", "tzoffset", "utcoffset", "offset")  # c
 FURTHEST, QUARTER = 16 * 60, 15  # minutes; offsets are multiples of a quarter of an hour
 
 
-class Hours(NamedTuple):
-    """Hours of the day, (N,), and what clock they are of."""
-
-    hour: Longs
-    clock: str
-
-
-def hours_of(file: CheckinFile) -> Hours:
-    """Return the local hours of all rows if the file names a time zone, otherwise those of UTC."""
+def hours_of(file: CheckinFile) -> tuple[Longs, str]:
+    """Return the hour of each row, (N,), and of what clock: local if the file names a time zone, otherwise UTC."""
     time = file.table.time
     if zone := file.reading.timezone:
         utc = pl.Series(time).cast(pl.Int64) * 1_000_000
         local = utc.cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
-        return Hours(local.dt.hour().cast(pl.Int64).to_numpy(), f"local time of {zone}")
+        return local.dt.hour().cast(pl.Int64).to_numpy(), f"local time of {zone}"
     for name, zones in _zones(file):
         if (hours := local_hours(pl.Series(time), zones)) is not None:
-            return Hours(hours.to_numpy(), f"local time, from {name}")
+            return hours.to_numpy(), f"local time, from {name}"
     for name, minutes in _offsets(file):
         known = minutes.is_not_null().all() and minutes.is_between(-FURTHEST, FURTHEST).all()
         if known and (minutes != 0).any():
-            return Hours((time + 60 * minutes.to_numpy()) // 3600 % 24, f"local time, from {name}")
-    return Hours(time // 3600 % 24, "UTC")
+            return (time + 60 * minutes.to_numpy()) // 3600 % 24, f"local time, from {name}"
+    return time // 3600 % 24, "UTC"
 
 
 def _zones(file: CheckinFile) -> list[tuple[str, pl.Series]]:
@@ -75,17 +53,17 @@ def _offsets(file: CheckinFile) -> list[tuple[str, pl.Series]]:
 
     Small numbers are hours.
     """
+
+    def minutes_of(offset: pl.Series) -> pl.Series:
+        found = (offset if (offset.abs() > FURTHEST / 60).any() else offset * 60).cast(pl.Int64, strict=False)
+        return found.set(found % QUARTER != 0, None)
+
     columns = [c for c in file.rows.columns if plain_name(c) in OFFSETS and c not in file.mapping.values()]
-    found = [(f"the column {c}", _minutes(_text(file, c).cast(pl.Float64, strict=False))) for c in columns]
+    found = [(f"the column {c}", minutes_of(_text(file, c).cast(pl.Float64, strict=False))) for c in columns]
     written = _text(file, file.mapping["time"]).str.extract(OFFSET).str.replace("Z", "+00")
     hours, minutes = (written.str.extract(r"^[+-](\d\d):?(\d\d)?", group).cast(pl.Int64) for group in (1, 2))
     east = (60 * hours + minutes.fill_null(0)) * written.str.starts_with("-").replace_strict({True: -1, False: 1})
     return [*found, ("the offsets of the times", east)]
-
-
-def _minutes(offset: pl.Series) -> pl.Series:
-    minutes = (offset if (offset.abs() > FURTHEST / 60).any() else offset * 60).cast(pl.Int64, strict=False)
-    return minutes.set(minutes % QUARTER != 0, None)
 
 
 def _text(file: CheckinFile, column: str) -> pl.Series:
@@ -117,9 +95,20 @@ def utility_charts(data: PageData) -> list[Chart]:
         (name, profile(sessions, poi[data.by_user], vocabulary), colour, dash)
         for name, poi, colour, dash in sides(data)
     ]
-    gyration = [] if data.main.rotates_users else [_gyration_chart(profiles)]  # of users, who are not known
-    charts = [_popularity_chart(profiles), _top_chart(data), *_categories_chart(data), *gyration, _hours_chart(data)]
-    return charts + ([_flows_chart(profiles[0][1], profiles[1][1])] if len(profiles) > 1 else [])
+    places, (number, categories) = data.venues, _category_of(data)
+    # On the private page, the clean data decides which venues and categories are the most visited.
+    side, every = "release" if data.clean is None else "clean data", np.arange(len(places.name))
+    found = [
+        _popularity_chart(profiles),
+        _most_visited(data, "top", every, lambda v: ", ".join(filter(None, (places.category[v], places.name[v]))),
+                      side=side),
+    ]  # fmt: skip
+    if data.main.table.category_field:
+        found.append(_most_visited(data, "categories", number, categories.__getitem__))
+    if not data.main.rotates_users:  # else users are not known
+        found.append(_gyration_chart(profiles))
+    found.append(_hours_chart(data))
+    return found + ([_flows_chart(profiles[0][1], profiles[1][1])] if len(profiles) > 1 else [])
 
 
 def _one_session_per_user(data: PageData, side: Ints) -> tuple[Sessions, Vocabulary]:
@@ -140,28 +129,10 @@ def _popularity_chart(profiles: Profiles) -> Chart:
         visits = np.sort(np.bincount(side.poi))[::-1]
         visits = visits[visits > 0]
         at = np.unique(np.geomspace(1, len(visits), CURVE).astype(int))
-        series.append(curve(name, colour, at.tolist(), visits[at - 1].tolist(), dash))
-    ranks, visited = [m.x0 for one in series for m in one.marks], [m.y0 for one in series for m in one.marks]
-    x, y = numbers("rank of the venue", ranks, log=True), numbers("visits", visited, log=True)
+        series.append(charts.curve(name, colour, at.tolist(), visits[at - 1].tolist(), dash))
+    ranks = [mark.x0 for one in series for mark in one.marks]
+    x, y = numbers("rank of the venue", ranks, log=True), numbers("visits", charts.every(series), log=True)
     return chart("popularity", Figure(series, x, y))
-
-
-def _top_chart(data: PageData) -> Chart:
-    """The most visited venues of the first side; on the private page that is the clean one."""
-    every = np.arange(len(data.venues.name))
-    side = "release" if data.clean is None else "clean data"
-    return _most_visited(data, "top", every, lambda v: _named(data, v), side=side)
-
-
-def _named(data: PageData, venue: int) -> str:
-    return ", ".join(filter(None, (data.venues.category[venue], data.venues.name[venue])))
-
-
-def _categories_chart(data: PageData) -> list[Chart]:
-    """The categories with the most visits; none where the file has no categories."""
-    number, names = _category_of(data)
-    has_categories = data.main.table.category_field
-    return [_most_visited(data, "categories", number, names.__getitem__)] if has_categories else []
 
 
 def _most_visited(data: PageData, title: str, kind: Longs, name_of: Callable[[int], str], **texts: str) -> Chart:
@@ -170,13 +141,11 @@ def _most_visited(data: PageData, title: str, kind: Longs, name_of: Callable[[in
     visits = [np.bincount(kind[poi[poi > 0]], minlength=int(kind.max()) + 1) for _, poi, _, _ in shown]
     most = np.argsort(-visits[0], kind="stable")[:TOP]
     most = most[visits[0][most] > 0]
-    labels, series = [plain(name_of(k), LONGEST) for k in most], []
-    for place, ((name, _, colour, _), counted) in enumerate(zip(shown, visits, strict=True)):
-        counts = counted[most].tolist()
-        said = [f"{label}: {n:,} visits, {name}" for label, n in zip(labels, counts, strict=True)]
-        series.append(strips(name, colour, counts, said, place, len(shown)))
-    x = numbers("visits", [value for one in series for value in one.values], "{:,.0f}")
-    return chart(title, Figure(series, x, rows(labels), 20 + ROW_PX * len(most)), **texts)
+    labels = [plain(name_of(k), LONGEST) for k in most]
+    both = [(name, colour, n[most].tolist()) for (name, _, colour, _), n in zip(shown, visits, strict=True)]
+    series = charts.grouped(charts.strips, both, lambda k, n, name: f"{labels[k]}: {n:,} visits, {name}")
+    x = numbers("visits", charts.every(series), "{:,.0f}")
+    return chart(title, Figure(series, x, charts.rows(labels), 20 + charts.ROW_PX * len(most)), **texts)
 
 
 def _category_of(data: PageData) -> tuple[Longs, list[str]]:
@@ -207,38 +176,37 @@ def confusion(data: PageData) -> Confusion | None:
 def _gyration_chart(profiles: Profiles) -> Chart:
     top = max(0.1, float(np.quantile(np.concatenate([side.gyration_km for _, side, _, _ in profiles]), 0.98)))
     edges = np.linspace(0, top, 21)
-    series = []
-    for place, (name, side, colour, _) in enumerate(profiles):
-        counts = np.histogram(np.minimum(side.gyration_km, top), bins=edges)[0].tolist()
-        texts = [
-            f"{a:.1f} to {b:.1f} km: {n:,} users, {name}" for a, b, n in zip(edges, edges[1:], counts, strict=False)
-        ]
-        series.append(columns(name, colour, counts, texts, place, len(profiles)))
+    both = [
+        (name, colour, np.histogram(np.minimum(side.gyration_km, top), bins=edges)[0].tolist())
+        for name, side, colour, _ in profiles
+    ]
+    series = charts.grouped(
+        charts.columns, both, lambda k, n, name: f"{edges[k]:.1f} to {edges[k + 1]:.1f} km: {n:,} users, {name}"
+    )
     marks = [(k, f"{edges[k]:.1f}") for k in range(0, 21, 4)]
-    y = numbers("users", [value for one in series for value in one.values], "{:,.0f}")
+    y = numbers("users", charts.every(series), "{:,.0f}")
     return chart("gyration", Figure(series, slots([""] * 20, "km")._replace(ticks=marks), y))
 
 
 def _hours_chart(data: PageData) -> Chart:
-    found = hours_of(data.main.file)
-    counts, clock = np.bincount(found.hour, minlength=24).tolist(), plain(found.clock)
-    short = "UTC" if found.clock == "UTC" else "local time"
+    hour, clock = hours_of(data.main.file)
+    counts, short = np.bincount(hour, minlength=24).tolist(), "UTC" if clock == "UTC" else "local time"
     texts = [f"{hour:02d}:00 {short}: {n:,} check-ins" for hour, n in enumerate(counts)]
-    bars = columns("released", BLUE, counts, texts)
+    bars = charts.columns("released", charts.BLUE, counts, texts)
     same = "Times do not change, so the clean data has the same distribution."
     times = same if data.main.keeps_times else data.main.times
     x = slots([f"{hour:02d}" for hour in range(24)], f"hour, {short}", every=3)
-    return chart("hours", Figure([bars], x, numbers("check-ins", counts, "{:,.0f}")), clock=clock, times=times)
+    return chart("hours", Figure([bars], x, numbers("check-ins", counts, "{:,.0f}")), clock=plain(clock), times=times)
 
 
 def _flows_chart(clean: Profile, released: Profile) -> Chart:
     flows, which = np.unique(np.concatenate([clean.flow, released.flow]), return_inverse=True)
-    a = np.bincount(which[: len(clean.flow)], minlength=len(flows))
-    b = np.bincount(which[len(clean.flow) :], minlength=len(flows))
+    a, b = (np.bincount(side, minlength=len(flows)) for side in np.split(which, [len(clean.flow)]))
     most = np.argsort(-np.maximum(a, b), kind="stable")[:FLOWS]
     end = int(max(a.max(initial=1), b.max(initial=1))) + 1
     before, after = (a[most] + 1).tolist(), (b[most] + 1).tolist()
     texts = [f"clean {m - 1:,}, released {n - 1:,} trips" for m, n in zip(before, after, strict=True)]
-    marks = points("pair of squares", BLUE, before, after, texts, "dot")
+    marks = charts.points("pair of squares", charts.BLUE, before, after, texts, "dot")
+    same = charts.rule("unchanged", charts.MUTED, (1, 1), (end, end), "dot")
     x, y = (numbers(f"{side} trips, plus one", [*before, *after], log=True) for side in ("clean", "released"))
-    return chart("flows", Figure([rule("unchanged", MUTED, (1, 1), (end, end), "dot"), marks], x, y), flows=FLOWS)
+    return chart("flows", Figure([same, marks], x, y), flows=FLOWS)

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from ghostpoi.audits.controls import default_adversaries, uses_leak
-from ghostpoi.audits.given_away import chosen, given_away
 from ghostpoi.audits.grid import HITS, Contest
 from ghostpoi.audits.request import RELEASE
-from ghostpoi.audits.result import Measured, StepCounts
+from ghostpoi.audits.result import Measured, StepCounts, chosen, given_away
 from ghostpoi.audits.verdicts import CANNOT_TELL, LITTLE, MUCH, NOTHING
 
 STEPS = 8000
