@@ -1,8 +1,7 @@
 """The audit: what can still be learned from a release, ours or another tool's.
 
-The auditor holds the clean file and the release. The audit plays the recipient: it filters the release alone, hands its
-training sessions to every adversary, trains a victim on what each restores, and tests all victims on the clean last
-part of each user's sessions. Every result is compared with controls.
+The audit plays the recipient: it filters the release alone, hands its training sessions to every adversary, trains a
+victim on what each restores, and tests all victims on the clean last part of each user's sessions, next to controls.
 """
 
 import hashlib
@@ -15,35 +14,19 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.attack.evidence import Outside
+from ghostpoi.audits import match
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import ITSELF, RANDOM, RANDOM_MATCHED, completed
 from ghostpoi.audits.extras import kept_columns, matched_draw, matched_rule
 from ghostpoi.audits.grid import Contest, Grid, Release, over_seeds, with_poi
-from ghostpoi.audits.match import (
-    AlignedSessions,
-    TablePair,
-    align,
-    has_sessions,
-    pair_of,
-    public_rule,
-    publisher_of,
-    read_pair,
-)
+from ghostpoi.audits.match import AlignedSessions, TablePair, align, has_sessions, public_rule, publisher_of
 from ghostpoi.audits.measures.accuracy import moves, rounded
 from ghostpoi.audits.measures.bound import CrowdVisits, bound
 from ghostpoi.audits.measures.gaps import strongest
 from ghostpoi.audits.measures.utility import utility_with_control
-from ghostpoi.audits.persons import Again, Persons
+from ghostpoi.audits.persons import Again
 from ghostpoi.audits.persons import measured as measured_persons
-from ghostpoi.audits.request import (
-    LM_UNITS,
-    PERSON_UNITS,
-    RELEASE,
-    Attacks,
-    AuditRequest,
-    AuditSettings,
-    random_controls,
-)
+from ghostpoi.audits.request import RELEASE, UNITS, Attacks, AuditRequest, AuditSettings, random_controls
 from ghostpoi.audits.result import Measured, StepCounts, best_of, count_rows, given_away, joined, result
 from ghostpoi.audits.result import chosen as who_is_compared
 from ghostpoi.audits.stored import check_writable, store
@@ -83,14 +66,12 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
     shown = request.work()  # on the bar, which is older than what the columns of the release add
     release, private = request.release.path, request.private_folder
     manifest = checked_manifest(release) if release.is_dir() else None
-    chosen = request.settings_for(manifest)
-    keep = request.store and manifest is not None
+    chosen, keep = request.settings_for(manifest), request.store and manifest is not None
     if keep:
         check_writable(release)
     if manifest is not None and by_region(request, scale):
         kept, rotates = bool(manifest["columns"].get("kept")), settings_of(manifest).rotates_users
-        adversaries = completed(request.adversaries, kept, rotates)
-        request = replace(request, adversaries=adversaries)
+        request = replace(request, adversaries=completed(request.adversaries, kept, rotates))
         with opened_pair(release, request.file, request.mapping, manifest, private, scale, say, report) as pair:
             found, away, more = _sampled(request, chosen, manifest, pair, count)
     else:
@@ -98,7 +79,7 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
             raise InputError(
                 f"{option('regions')} is for a release of many regions and needs {option('engine')}; leave it out"
             )
-        tables = read_pair(request.file, request.release, request.mapping, private)
+        tables = match.read_pair(request.file, request.release, request.mapping, private)
         adversaries = completed(request.adversaries, bool(tables.kept), tables.pseudonym is not None)
         request = replace(request, adversaries=adversaries)
         kept = (manifest or {}).get("rows", {}).get("missing", {}).get("kept", 0)
@@ -161,7 +142,7 @@ def audit_region(
         return None
     before, after = read_region(clean, clean.regions[number]), read_region(written, written.regions[number])
     before = replace(before, table=with_groups(before.table, manifest))
-    pair = pair_of(before, after, (before.path, Path(after.table.name)), manifest, whole_file=False)
+    pair = match.pair_of(before, after, (before.path, Path(after.table.name)), manifest, whole_file=False)
     if not has_sessions(pair.released, chosen.filters):
         return None
     data, cache = align(pair, chosen.filters), request.open_cache()
@@ -202,47 +183,30 @@ def measured(
     else:
         found = grid.measures(contests)
     floors = grid.floors() | {"markov_on_release": grid.markov(RELEASE, 0)}
-    test, every = data.test, data.all
+    test, every, train, sets = data.test, data.all, data.train, grid.releases(RELEASE).rule.candidates
     counts = StepCounts(
         test=steps_of(test), moves=int(moves(test).sum()), last=int((test.length > 1).sum()),
-        validation=steps_of(data.val),
-        trained=data.train.positions, substituted=int((data.released != data.train.poi).sum()),
+        validation=steps_of(data.val), trained=train.positions, substituted=int((data.released != train.poi).sum()),
         positions=every.positions, steps=steps_of(every), users=len(np.unique(every.user)),
     )  # fmt: skip
+    natural, persons, most = None, None, None
+    if request.naturalness:
+        natural = _naturalness(chosen, data, grid, say)
+    if isinstance(publisher_of(pair.manifest), CrowdDraw):
+        user = np.repeat(train.user, train.length).astype(np.int64)
+        visits = CrowdVisits(sets, user, train.poi, slot_of(train.time))
+        most = bound(visits, {"nothing": Outside(), "city": Outside.true(train, data.vocabulary)})
+    if request.persons:
+        report("looking for persons", 0)
+        persons = measured_persons(pair, chosen.filters, chosen.persons, Again(request.device, cache))
+        report("looking for persons", UNITS["persons"])
     return Measured(
-        contests=found,
-        floors={name: over_seeds([floor] * request.seeds) for name, floor in floors.items()},
-        counts=counts,
-        step_users=grid.step_users,
-        rows=count_rows(pair, chosen.speed),
-        utility=utility_with_control(
-            data.all, data.all_released, data.vocabulary, grid.releases(RELEASE).rule.candidates.hidden
-        ),
-        sessions={"train": len(data.train), "val": len(data.val), "test": len(data.test)},
-        released=len(pair.released),
-        kept_columns=tuple(pair.kept),
-        naturalness=_naturalness(chosen, data, grid, say) if request.naturalness else None,
-        bound=_bound(pair, data, grid),
-        persons=_persons(request, chosen, pair, cache, report) if request.persons else None,
-        sample=data.sample,
-    )
-
-
-def _persons(request: Attacks, chosen: AuditSettings, pair: TablePair, cache: Cache, report: Report) -> Persons | None:
-    report("looking for persons", 0)
-    found = measured_persons(pair, chosen.filters, chosen.persons, Again(request.device, cache))
-    report("looking for persons", PERSON_UNITS)
-    return found
-
-
-def _bound(pair: TablePair, data: AlignedSessions, grid: Grid) -> dict[str, float] | None:
-    """What no adversary can exceed who names the clean venue of a visit; None if the release has no crowds."""
-    if not isinstance(publisher_of(pair.manifest), CrowdDraw):
-        return None
-    sets = grid.releases(RELEASE).rule.candidates
-    user = np.repeat(data.train.user, data.train.length).astype(np.int64)
-    visits = CrowdVisits(sets, user, data.train.poi, slot_of(data.train.time))
-    return bound(visits, {"nothing": Outside(), "city": Outside.true(data.train, data.vocabulary)})
+        contests=found, floors={name: over_seeds([floor] * request.seeds) for name, floor in floors.items()},
+        counts=counts, step_users=grid.step_users, rows=count_rows(pair, chosen.speed),
+        utility=utility_with_control(every, data.all_released, data.vocabulary, sets.hidden),
+        sessions={"train": len(train), "val": len(data.val), "test": len(test)}, released=len(pair.released),
+        kept_columns=tuple(pair.kept), naturalness=natural, bound=most, persons=persons, sample=data.sample,
+    )  # fmt: skip
 
 
 def steps_of(sessions: Sessions) -> int:
@@ -289,11 +253,10 @@ def run_contests(request: Attacks, grid: Grid, random: Sequence[str], positions:
     # The adversary that restores most is likely the strongest. It is known before any victim is trained, so its
     # controls can train side by side with the other victims.
     ours = {name: request.contests_of(RELEASE, name)[0] for name in request.adversaries}
-    restorers, seeds = {name: c for name, c in ours.items() if c.victim != ITSELF}, range(request.seeds)
-    shares: dict[str, list[float]] = {name: [] for name in restorers}
-    for seed in seeds:  # all adversaries under one seed: some share what they infer
-        for name, contest in restorers.items():
-            shares[name].append(grid.restoration(contest, seed).measures["restored"])
+    shares: dict[str, list[float]] = {name: [] for name, contest in ours.items() if contest.victim != ITSELF}
+    for seed in range(request.seeds):  # all adversaries under one seed: some share what they infer
+        for name, found in shares.items():
+            found.append(grid.restoration(ours[name], seed).measures["restored"])
     likely = strongest(shares)
     again = [contest for name in random for contest in request.contests_of(name, likely)]
     contests = list(dict.fromkeys([*request.contests(random), *again]))
@@ -320,7 +283,7 @@ def _naturalness(chosen: AuditSettings, data: AlignedSessions, grid: Grid, say: 
     settings, folder = TrajectoryLM(chosen.lm, chosen.lm_training), grid.cache.folder / "trajectory_lm"
 
     def count(loss: float) -> None:
-        grid.report("training the trajectory LM", LM_UNITS / settings.training.epochs)
+        grid.report("training the trajectory LM", UNITS["lm"] / settings.training.epochs)
 
     lm = load_or_train(folder, grid.train, grid.rows, settings, grid.device, say, count)
     return {"clean": naturalness(lm, data.train), "released": naturalness(lm, with_poi(data.train, data.released))}

@@ -1,15 +1,14 @@
 """Choose settings for a dataset: try a small grid on the publisher's own data and recommend the best protected setting.
 
-Settings are compared by what audits report: what a release gives away. All settings face a few fast adversaries, among
-them the one that is the strongest against crowds. Those that fulfil the wishes and do best then face the whole default
-set under several seeds. A trial protects in memory with a setting, then measures as an audit would.
+All settings face a few fast adversaries, among them the strongest against crowds. Those that fulfil the wishes and do
+best then face the whole default set under several seeds. A trial protects in memory, then measures as an audit would.
 """
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +21,8 @@ from ghostpoi.audits.controls import ALONE, CLEAN, FLOORS, LEAK_MIXED, LEAK_ONLY
 from ghostpoi.audits.match import TablePair, align, has_sessions
 from ghostpoi.audits.measures.gaps import accuracy_lost
 from ghostpoi.audits.request import Attacks, AuditSettings
-from ghostpoi.audits.result import Measured, given_away, joined, result
+from ghostpoi.audits.result import Measured, given_away, result
+from ghostpoi.audits.result import joined as join
 from ghostpoi.audits.verdicts import LEAKS
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.draw.methods.base import KeepsCategory
@@ -120,53 +120,38 @@ def frontier(trials: list[dict[str, Any]]) -> list[bool]:
 
     Protection is what is given away to the adversaries which all settings faced.
     """
-
-    def costs(trial: dict[str, Any]) -> tuple[float, float, float]:
-        return trial["given_away_of_fast"], -trial["flows"], trial["mean_km"]
-
-    def beats(one: tuple[float, ...], two: tuple[float, ...]) -> bool:
-        return one != two and all(a <= b for a, b in zip(one, two, strict=True))
-
-    every = [costs(trial) for trial in trials]
-    return [not any(beats(other, own) for other in every) for own in every]
+    costs = np.array([[t["given_away_of_fast"], -t["flows"], t["mean_km"]] for t in trials])
+    beats = np.all(costs <= costs[:, None], axis=2) & np.any(costs < costs[:, None], axis=2)  # (trial, other)
+    return [not any(row) for row in beats]
 
 
-@dataclass(frozen=True)
-class Tried:
+class Tried(NamedTuple):
     """What an audit measures of a setting, in a table or in a region of it."""
 
     measured: Measured
     gives_away: Mapping[str, Any]
     left_genuine: int  # rows
 
-    @staticmethod
-    def joined(each: Mapping[int, "Tried"]) -> "Tried":
-        """Join what was measured in several regions, by their numbers."""
-        if len(each) == 1:
-            return next(iter(each.values()))
-        parts = {number: one.measured for number, one in each.items()}
-        whole = joined(list(parts.values()))
-        return Tried(whole, given_away(whole, parts), sum(one.left_genuine for one in each.values()))
-
-    def audit(self, attacks: Attacks, settings: Publication) -> dict[str, Any]:
-        """Return the result of an audit of a release with these settings."""
-        return result(attacks, audit_settings(settings), public(settings), self.measured, self.gives_away)
-
     def use(self, audit: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a release keeps: distances and rows of the whole table, statistics of its sessions."""
         moved, kept = audit["plausibility"], audit["utility"]
         return {
-            "mean_km": moved["mean_km"],
-            "p95_km": moved["p95_km"],
-            "substituted": moved["substitution_rate"],
+            "mean_km": moved["mean_km"], "p95_km": moved["p95_km"], "substituted": moved["substitution_rate"],
             "genuine_rows": self.left_genuine,
             "left_genuine": round(self.left_genuine / self.measured.rows.moved.rows, 3),
-            "category_match": moved["category_match"],
-            "flows": kept["flows"]["common_part"],
-            "popularity": kept["popularity"]["poi_js"],
-            "category_js": kept["popularity"]["category_js"],
+            "category_match": moved["category_match"], "flows": kept["flows"]["common_part"],
+            "popularity": kept["popularity"]["poi_js"], "category_js": kept["popularity"]["category_js"],
             "category_hour_js": kept["hours"]["category_hour_js"],
-        }
+        }  # fmt: skip
+
+
+def joined(each: Mapping[int, Tried]) -> Tried:
+    """Join what was measured in several regions, by their numbers."""
+    if len(each) == 1:
+        return next(iter(each.values()))
+    parts = {number: one.measured for number, one in each.items()}
+    whole = join(list(parts.values()))
+    return Tried(whole, given_away(whole, parts), sum(one.left_genuine for one in each.values()))
 
 
 def protection(audit: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,22 +168,11 @@ def protection(audit: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def controls_of(audit: Mapping[str, Any], measure: str) -> dict[str, Any]:
-    """Return what settings are compared with: accuracies per seed, and those of floors."""
-    known = {CLEAN: audit["clean"]} | audit["controls"]
-    counted = {name: known[name][measure]["mean"] for name in (*FLOORS, MARKOV)}
-    return {name: known[name][measure]["seeds"] for name in (CLEAN, LEAK_ONLY, LEAK_STAY)} | counted
-
-
 def audit_settings(settings: Publication) -> AuditSettings:
     """Return the settings of an audit of a release with these settings."""
-    s, (model, training) = settings, victim_settings("strong")
-    return AuditSettings(s.filters, s.candidates, s.speed, s.hide, model, training)
-
-
-def public(settings: Publication) -> dict[str, Any]:
-    """Return the part of the manifest that an audit reads."""
-    return {"method": "crowd", "settings": settings.public()}
+    return AuditSettings(
+        settings.filters, settings.candidates, settings.speed, settings.hide, *victim_settings("strong")
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,11 +220,11 @@ def choose(
             grouped(table, asked.rows.groups, asked.grouping.method)  # refuses a taxonomy that does not fit
         has_groups = bool(data.file or asked.rows.groups) or "category_group" in asked.rows.mapping
         numbers = [region.number for region in chosen]
-        of_times = _times(data, asked, stages, numbers)
-        asked = replace(asked, rows=replace(asked.rows, settings=rhythm.with_times(asked.rows.settings, of_times[0])))
+        kind, each = _times(data, asked, stages, numbers)
+        asked = replace(asked, rows=replace(asked.rows, settings=rhythm.with_times(asked.rows.settings, kind)))
         tries = _Tries(data, asked, stages, numbers)
         found = _decide(asked, options(asked.wishes, bool(table.category_field), has_groups), tries, report)
-        found |= {"times": of_times[0], "tried_times": of_times[1]}
+        found |= {"times": kind, "tried_times": each}
         return found if data.file else found | {"regions": sampled(data.regions, chosen, tries.numbers)}
 
 
@@ -299,9 +273,8 @@ class _Tries:
         elif self.data.file:
             yield from ((option, try_table(self.data.file.table, option, self.asked, attacks)) for option in options)
         elif options:
-            found = self.stages.regions(
-                label, try_region, self.data, self.numbers, tuple(options), self.asked, attacks
-            )  # fmt: skip
+            asked = tuple(options), self.asked, attacks
+            found = self.stages.regions(label, try_region, self.data, self.numbers, *asked)
             self.numbers = [number for number in self.numbers if found[number] is not None]
             if not self.numbers:
                 raise InputError(
@@ -310,7 +283,7 @@ class _Tries:
                     f"filters.min_session_length with {named('set')}"
                 )
             for option in options:
-                yield option, Tried.joined({number: found[number][option] for number in self.numbers})
+                yield option, joined({number: found[number][option] for number in self.numbers})
 
 
 class TooFew(Exception):
@@ -342,7 +315,8 @@ def try_table(table: Checkins, option: Option, asked: Asked, attacks: Attacks, w
         time=times.drawn(table, settings, SEED)[0],
     )  # fmt: skip
     pseudonym = numbers(table, settings) if settings.rotates_users else None
-    pair = TablePair(table, after, np.arange(rows), public(settings), {}, pseudonym)
+    manifest = {"method": "crowd", "settings": settings.public()}  # what audits read of it
+    pair = TablePair(table, after, np.arange(rows), manifest, {}, pseudonym)
     chosen, more = audit_settings(settings), (attacks.contests([]), asked.cache, lambda text: None, no_report)
     if whole_file:
         found, away = with_windows(attacks, chosen, pair, *more)
@@ -362,7 +336,9 @@ def _decide(asked: Asked, tried: Sequence[Option], tries: _Tries, report: Report
 
     def learn(label: str, some: Sequence[Option], attacks: Attacks) -> Iterator[tuple[Option, Tried]]:
         for option, one in tries.each(label, some, attacks):
-            audits[option] = one.audit(attacks, asked.settings(option))
+            s = asked.settings(option)
+            manifest = {"method": "crowd", "settings": s.public()}
+            audits[option] = result(attacks, audit_settings(s), manifest, one.measured, one.gives_away)
             yield option, one
 
     for option, one in learn("trying", tried, asked.attacks(FAST, 1)):
@@ -380,24 +356,22 @@ def _decide(asked: Asked, tried: Sequence[Option], tries: _Tries, report: Report
     for row, on_frontier in zip(rows, frontier(rows), strict=True):
         row["frontier"] = on_frontier
     nearest = best or min(tried, key=lambda o: (len(found[o]["missed"]), *_order(found[o])))
-    controls, moving = (controls_of(audits[nearest], measure) for measure in ("acc@1", "acc@1_moves"))
+    known = {CLEAN: audits[nearest]["clean"]} | audits[nearest]["controls"]
+    controls, moving = (
+        {name: known[name][measure]["seeds"] for name in (CLEAN, LEAK_ONLY, LEAK_STAY)}
+        | {name: known[name][measure]["mean"] for name in (*FLOORS, MARKOV)}
+        for measure in ("acc@1", "acc@1_moves")
+    )
     for row in rows:
-        lost = accuracy_lost([float(np.mean(controls[CLEAN]))], [row["worst"]])
-        row["protection"] = round(lost[0], 4)
+        row["protection"] = round(accuracy_lost([float(np.mean(controls[CLEAN]))], [row["worst"]])[0], 4)
     if not possible:
         alone("done", 1 - TRYING)
     return {
-        "tried": rows,
-        "recommended": None if best is None else rows[tried.index(best)],
-        "nearest": rows[tried.index(nearest)],
-        "controls": controls,
-        "controls_on_moves": moving,
-        "leak": asked.leak,
-        "seeds": asked.seeds,
-        "victims": list(asked.attacks(FAST, 1).victims),
-        "pseudonyms": asked.rows.settings.identity.pseudonyms,
-        "wishes": vars(asked.wishes),
-    }
+        "tried": rows, "recommended": None if best is None else rows[tried.index(best)],
+        "nearest": rows[tried.index(nearest)], "controls": controls, "controls_on_moves": moving,
+        "leak": asked.leak, "seeds": asked.seeds, "victims": list(asked.attacks(FAST, 1).victims),
+        "pseudonyms": asked.rows.settings.identity.pseudonyms, "wishes": vars(asked.wishes),
+    }  # fmt: skip
 
 
 def _order(found: Mapping[str, Any]) -> tuple[float, float]:

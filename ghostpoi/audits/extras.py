@@ -40,18 +40,16 @@ def _positions(pair: TablePair, data: AlignedSessions) -> Iterator[KeptColumn]:
     """Yield pairs of columns that look like latitudes and longitudes of the city."""
     v, row = data.vocabulary, data.train.row
     values = {name: numbers(column)[row] for name, column in pair.kept.items()}
-    inside = [
-        {name: value for name, value in values.items() if _mostly_inside(value, axis[1:])} for axis in (v.lat, v.lon)
-    ]
-    for (one, lat), (two, lon) in product(inside[0].items(), inside[1].items()):
+
+    def inside(axis: Floats) -> dict[str, Floats]:
+        low, high = axis[1:].min() - 0.1, axis[1:].max() + 0.1
+        return {name: value for name, value in values.items() if ((value > low) & (value < high)).mean() > 0.5}
+
+    for (one, lat), (two, lon) in product(inside(v.lat).items(), inside(v.lon).items()):
         if one != two:
             named = [_nearest(a, b, v) if a == a and b == b else 0 for a, b in zip(lat, lon, strict=True)]
             nothing = np.zeros(len(row), np.int64), np.full(len(row), np.nan)
             yield KeptColumn(f"{one}, {two}", nothing[0], np.array(named, np.int32), nothing[1])
-
-
-def _mostly_inside(value: Floats, axis: Floats) -> bool:
-    return bool(((value > axis.min() - 0.1) & (value < axis.max() + 0.1)).mean() > 0.5)
 
 
 def _named(value: object, poi_of_id: dict[str, int], vocabulary: Vocabulary) -> int:
@@ -97,23 +95,14 @@ def matched_draw(rule: Rule, clean: Ints, released: Ints, seed: Seed) -> Ints:
 
 def matched_rule(method: AnyMethod, rule: Rule, clean: Ints, released: Ints) -> Rule:
     """Return what an adversary knows about the control: the method's sets and the share of venues that stay."""
-    sets = rule.candidates
-    if method.own_sets:  # they hold the venue itself, which stays as often as any other is drawn
-        channel = uniform(sets)
-    else:
-        has = sets.size[clean] > 0
-        channel = _staying(uniform(sets), float((released == clean)[has].mean()) if has.any() else 0.0)
+    sets, channel = rule.candidates, uniform(rule.candidates)
+    has, moves = sets.size[clean] > 0, channel.clean != channel.released
+    anchors, share = np.unique(channel.clean[moves]), float((released == clean)[has].mean()) if has.any() else 0.0
+    # Sets of its own hold the venue itself, which stays as often as any other is drawn.
+    if share and len(anchors) and not method.own_sets:
+        probability = np.where(moves, (1 - share) * channel.probability, channel.probability)
+        channel = Channel.of(
+            np.append(channel.clean, anchors), np.append(channel.released, anchors),
+            np.append(probability, np.full(len(anchors), share)), channel.symbols,
+        )  # fmt: skip
     return Rule(sets, channel, True, rule.lat, rule.lon)
-
-
-def _staying(channel: Channel, share: float) -> Channel:
-    """Let every POI that is substituted at all stay with this probability."""
-    moves = channel.clean != channel.released
-    anchors = np.unique(channel.clean[moves])
-    if not share or not len(anchors):
-        return channel
-    probability = np.where(moves, (1 - share) * channel.probability, channel.probability)
-    return Channel.of(
-        np.concatenate([channel.clean, anchors]), np.concatenate([channel.released, anchors]),
-        np.concatenate([probability, np.full(len(anchors), share)]), channel.symbols,
-    )  # fmt: skip

@@ -1,13 +1,12 @@
 """The evaluation grid: releases x adversaries x leak ratios x victims x seeds. Audits and studies both ask it.
 
-A contest is one combination of the first four. The grid restores each release under each seed as the adversary would,
-trains the victim on the result, and returns the measures of each contest for all seeds. An adversary that predicts
-is its own victim. Restorations and victims are cached by content.
+A contest is one combination of the first four. The grid restores each release as the adversary would and trains the
+victim on the result; an adversary that predicts is its own victim. Restorations and victims are cached by content.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,17 +23,8 @@ from ghostpoi.attack.victims.judge import DISTANCE_VERSION, floors, judged
 from ghostpoi.attack.victims.neural import Transformer
 from ghostpoi.audits.cache import Cache, Record
 from ghostpoi.audits.controls import CLEAN, DISTANCE, ITSELF, LEAK_ONLY, LEAK_STAY
-from ghostpoi.audits.measures.accuracy import (
-    ACCURACY_VERSION,
-    Metrics,
-    accuracy,
-    floor_hits,
-    markov,
-    popularity,
-    recovery,
-    share,
-    stay,
-)
+from ghostpoi.audits.measures import accuracy as accuracies
+from ghostpoi.audits.measures.accuracy import ACCURACY_VERSION, Metrics, accuracy, recovery, share
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.sessions import Sessions, Vocabulary
@@ -144,6 +134,8 @@ class Grid:
     leak_by: LeakBy = "session"
     say: Say = lambda text: None
     report: Report = no_report
+    _asked: set[tuple[Any, ...]] = field(init=False, default_factory=set)  # restorations, each reported once
+    _last_prediction: dict[str, Prediction] = field(init=False, default_factory=dict)  # by the identity of the attack
 
     @property
     def rows(self) -> int:
@@ -172,19 +164,28 @@ class Grid:
     def restoration(self, contest: Contest, number: int) -> Record:
         """Return what an adversary makes of a release under a seed, and its recovered shares."""
         asked = contest.release, contest.adversary, contest.leak, number
-        begun = asked in self._asked
-        self.report(f"adversary {contest.label}", 0)
-        released = self._released(contest, number)
-        key = self._attack_key(contest, released, number)
-        record = self.cache.get("restorations", key, lambda: self._restore(contest, released, Seed(number)))
-        self._asked.add(asked)
-        self.report(f"adversary {contest.label}", 0 if begun else effort_of(contest.adversary))
-        return record
+        effort, label = 0.0 if asked in self._asked else effort_of(contest.adversary), f"adversary {contest.label}"
+        self.report(label, 0)
+        released, (adversary, _), seed = (
+            self._released(contest, number),
+            find_adversary(contest.adversary),
+            Seed(number),
+        )
 
-    @cached_property
-    def _asked(self) -> set[tuple[str, str, float | None, int]]:
-        """The restorations that were asked for: each is reported once."""
-        return set()
+        def restore() -> Record:
+            evidence, begin = self.evidence(contest, released, seed), time.perf_counter()
+            if adversary is not None:
+                poi, measures = purify(adversary, evidence, seed, self.device)
+            else:
+                poi, measures = leak_mixed(evidence), {}
+            seconds = time.perf_counter() - begin
+            shares = recovery(self.train.poi, released[0], poi, evidence.positions)
+            return Record({**shares, **measures, "adversary_seconds": seconds}, poi)
+
+        record = self.cache.get("restorations", self._attack_key(contest, released, number), restore)
+        self._asked.add(asked)
+        self.report(label, effort)
+        return record
 
     def _released(self, contest: Contest, number: int) -> list[Ints]:
         release = self.releases(contest.release)
@@ -224,33 +225,21 @@ class Grid:
     def _train_key(self) -> str:
         return sessions_key(self.train)
 
-    def _restore(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Record:
-        evidence = self.evidence(contest, released, seed)
-        adversary, _ = find_adversary(contest.adversary)
-        begin = time.perf_counter()
-        if adversary is not None:
-            poi, measures = purify(adversary, evidence, seed, self.device)
-        else:
-            poi, measures = leak_mixed(evidence), {}
-        seconds = time.perf_counter() - begin
-        shares = recovery(self.train.poi, released[0], poi, evidence.positions)
-        return Record({**shares, **measures, "adversary_seconds": seconds}, poi)
-
     def floors(self) -> dict[str, dict[str, Any]]:
         """Return what counting predicts from the clean training sessions. It depends on no seed."""
         data = self.train, self.test, self.rows
-        tested, chosen = (floor_hits(self.train, part, self.rows) for part in (self.test, self.val))
-        found: dict[str, dict[str, Any]] = {"popularity": popularity(*data), "stay": stay(*data)}
+        tested, chosen = (accuracies.floor_hits(self.train, part, self.rows) for part in (self.test, self.val))
+        found: dict[str, dict[str, Any]] = {name: getattr(accuracies, name)(*data) for name in tested}
         for name, floor in found.items():
             floor |= {HITS: np.packbits(tested[name]), "validation": share(chosen[name])}
         if self.distance:
             near = floors(self.vocabulary, self.train, self.test)
             found = {name: floor | {DISTANCE: near[name]} for name, floor in found.items()}
-        return found | {"markov": markov(*data)}
+        return found | {"markov": accuracies.markov(*data)}
 
     def markov(self, release: str, number: int) -> dict[str, Metrics]:
         """Return what a first-order Markov model predicts from a release."""
-        return markov(with_poi(self.train, self.releases(release).poi(number)), self.test, self.rows)
+        return accuracies.markov(with_poi(self.train, self.releases(release).poi(number)), self.test, self.rows)
 
     def _restored(self, contest: Contest, poi: Ints, seed: Seed) -> Sessions:
         """The sessions with restored POIs and, for victims that know users, the users that the adversary finds."""
@@ -266,37 +255,34 @@ class Grid:
         if contest.adversary == LEAK_ONLY:
             leaked = self.train.take(self._leak(contest, seed))
             return Job(contest.label, repeated(leaked, len(self.train)), seed), {}
-        if contest.adversary == LEAK_STAY:
-            return Job(contest.label, self._leak_stay(contest, seed), seed), {}
+        if contest.adversary == LEAK_STAY:  # what the strongest use of the leak gives without a release
+            nothing, sets = with_poi(self.train, np.ones_like(self.train.poi)), Candidates.anywhere(self.rows)
+            rule = Rule(sets, uniform(sets), exact=True)
+            evidence = Evidence.of(nothing, self.train.poi, self._leak(contest, seed), self.rows, rule)
+            taught = Distilled().distil(evidence, seed, release=False)
+            return Job(contest.label, with_poi(self.train, taught), seed), {}
         if contest.release == CLEAN:
             return Job(contest.label, self.train, seed), {}
         restored = self.restoration(contest, number)
         return Job(contest.label, self._restored(contest, restored.poi, seed), seed), restored.measures
-
-    def _leak_stay(self, contest: Contest, seed: Seed) -> Sessions:
-        """Sessions that teach leaked steps and staying: what the strongest use of the leak gives without a release."""
-        nothing, sets = with_poi(self.train, np.ones_like(self.train.poi)), Candidates.anywhere(self.rows)
-        evidence = Evidence.of(
-            nothing, self.train.poi, self._leak(contest, seed), self.rows, Rule(sets, uniform(sets), exact=True)
-        )
-        return with_poi(self.train, Distilled().distil(evidence, seed, release=False))
 
     def _predictions(self, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
         """Let the adversaries of these contests predict, under these seeds."""
         shared = key_of(self._kept, ACCURACY_VERSION, sessions_key(self.val), sessions_key(self.test))
         found = []
         for contest, number in contests:
-            released = self._released(contest, number)
+            released, label = self._released(contest, number), f"adversary {contest.label}"
             # Distances are measured over other steps under each seed.
             sample = number % self.seeds if self.distance else None
             key = key_of(shared, self._attack_key(contest, released, number), sample)
-            record = self.cache.load("victims", key)
-            known, effort = record is not None, effort_of(contest.adversary)
-            self.report(BEFORE if known else f"adversary {contest.label}", effort if known else 0)
+            record, effort = self.cache.load("victims", key), effort_of(contest.adversary)
             if record is None:
+                self.report(label, 0)
                 record = self._predict(contest, released, Seed(number))
                 self.cache.store("victims", key, record)
-                self.report(f"adversary {contest.label}", effort)
+            else:
+                label = BEFORE
+            self.report(label, effort)
             found.append(record.measures | {HITS: record.hits})
         return found
 
@@ -316,11 +302,6 @@ class Grid:
         shares = recovery(self.train.poi, released[0], made.restored, evidence.positions)
         return replace(record, measures=record.measures | shares)
 
-    @cached_property
-    def _last_prediction(self) -> dict[str, Prediction]:
-        """What was predicted last, by the identity of the attack."""
-        return {}
-
     def _victims(self, victim: str, contests: Sequence[tuple[Contest, int]]) -> list[dict[str, Any]]:
         """Train the victims of these contests and seeds. Contests that train on the same POIs share one victim."""
         jobs, restored = zip(*(self._job(*contest) for contest in contests), strict=True)
@@ -335,21 +316,17 @@ class Grid:
         todo = {key: job for key, job in zip(keys, jobs, strict=True) if key not in found}
         self.report(BEFORE, VICTIMS[victim].effort * (len(jobs) - len(todo)))
         if todo:
-            begin, order = time.perf_counter(), list(todo)
-            for number, result in train_each(
-                self._victim(victim), list(todo.values()), self._exam(victim), self.protocol
-            ):
+            begin, order, exam = time.perf_counter(), list(todo), self._exam(victim)
+            for number, result in train_each(self._victim(victim), list(todo.values()), exam, self.protocol):
                 found[order[number]] = self._record(result)
                 self.cache.store("victims", order[number], found[order[number]])
             seconds = time.perf_counter() - begin
             self.say(f"{self.protocol}: trained {len(todo)} {victim} victims in {seconds:.1f} s")
-        return [
-            found[key].measures | {HITS: found[key].hits} | extra for key, extra in zip(keys, restored, strict=True)
-        ]
+        each = zip(keys, restored, strict=True)
+        return [found[key].measures | {HITS: found[key].hits} | extra for key, extra in each]
 
     @property
     def _kept(self) -> tuple[int, ...]:
-        """What the cache keeps of a victim."""
         return (KEPT_VERSION, DISTANCE_VERSION, self.seeds) if self.distance else (KEPT_VERSION,)
 
     def _exam(self, victim: str) -> Exam:

@@ -24,7 +24,7 @@ from ghostpoi.draw.methods import METHODS, AnyMethod
 from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.whole_table import prepare
 from ghostpoi.errors import InputError
-from ghostpoi.formats import CheckinFile, Rows, Source
+from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.options import option
 from ghostpoi.release.manifest import checked_manifest, read_clean, read_data, settings_of, with_groups, withholds
 from ghostpoi.release.series.fields import read_table
@@ -33,10 +33,7 @@ from ghostpoi.settings import FilterSettings, Published
 
 
 def undo(released: CheckinFile, clean: Checkins, row: Longs) -> tuple[CheckinFile, Longs]:
-    """Return the release with true users, rows in clean order, and the pseudonym of each row, (N,).
-
-    `row` (N,) are the clean rows of the released ones.
-    """
+    """Return the release with true users, in clean order, and the pseudonym of each row; `row` (N,): the clean rows."""
     table = released.table
     order = np.argsort(row)
     raw = clean.user[row[order]]
@@ -44,8 +41,8 @@ def undo(released: CheckinFile, clean: Checkins, row: Longs) -> tuple[CheckinFil
     user, user_ids = renumber(raw, distinct, clean.user_ids[distinct])
     columns = {name: getattr(table, name)[order] for name in ("venue", "category", "lat", "lon", "time")}
     restored = replace(table, user=user, user_ids=user_ids, **columns)
-    pseudonym = table.user[order].astype(np.int64)
-    return replace(released, table=restored, parse_rows=lambda: released.rows.take(order)), pseudonym
+    undone = replace(released, table=restored, parse_rows=lambda: released.rows.take(order))
+    return undone, table.user[order].astype(np.int64)
 
 
 FAR_KM = 100.0  # tables without a common venue whose centres are further apart show different cities
@@ -135,22 +132,18 @@ def pair_of(
     if settings and settings.reorders and not whole_file and len(rows) == len(released):
         after, pseudonym = undo(after, clean, rows)  # rows of regions are in the order of the file
         released, pseudonym = after.table, pseudonym if settings.rotates_users else None
-    kept = _unchanged(before.rows.take(rows), after) if len(rows) == len(released) else {}
-    if clean.crossing is not None and len(rows) == len(released):
-        released = replace(released, crossing=clean.crossing[rows])
+    kept = dict[str, pl.Series]()
+    if len(rows) == len(released):
+        ours_shown, shown = before.rows.take(rows), after.rows
+        for name in (name for name in shown.columns if name not in after.mapping.values()):
+            column = shown.get_column(name)
+            if value_codes(column).max() > 0 and column.equals(ours_shown.get_column(name)):
+                kept[name] = column
+        if clean.crossing is not None:
+            released = replace(released, crossing=clean.crossing[rows])
     pair = TablePair(clean, released, rows, manifest, kept, pseudonym, crowds)
     _check_rows(file, release, pair)
     return pair
-
-
-def _unchanged(clean: Rows, released: CheckinFile) -> dict[str, pl.Series]:
-    extra = (name for name in released.rows.columns if name not in released.mapping.values())
-    columns = {name: released.rows.get_column(name) for name in extra}
-    return {
-        name: column
-        for name, column in columns.items()
-        if value_codes(column).max() > 0 and column.equals(clean.get_column(name))
-    }
 
 
 def align(pair: TablePair, filters: FilterSettings, window: int = 0) -> AlignedSessions:
@@ -215,10 +208,10 @@ def _candidates(pair: TablePair, vocabulary: Vocabulary, settings: Published, me
     known = np.flatnonzero((vocabulary.venue > 0) & (vocabulary.venue < venues))  # others have no candidates
     poi_of = np.zeros(venues, np.int32)
     poi_of[vocabulary.venue[known]] = known
-    # Candidate sets of all venues, replaced by those over the publisher's vocabulary where it knows the venue.
     in_sessions, anywhere = own.session_sets, own.venue_sets
 
     def combined(inside: NDArray[Any], outside: NDArray[Any]) -> NDArray[Any]:
+        """Those of all venues, replaced by those over the publisher's vocabulary where it knows the venue."""
         table = np.zeros((venues, max(inside.shape[1], outside.shape[1])), outside.dtype)
         table[:, : outside.shape[1]] = outside
         table[modelled] = 0
@@ -249,11 +242,8 @@ def joint_venues(pair: TablePair) -> tuple[Longs, Longs, Venues]:
     category = _renumber(clean.category_ids, released.category_ids)
     a, b = clean.venues, released.venues
     new = np.flatnonzero(venue >= len(clean.venue_ids))
-    venues = Venues(
-        np.concatenate([a.lat, b.lat[new]]),
-        np.concatenate([a.lon, b.lon[new]]),
-        np.concatenate([a.category, category[b.category[new]]]).astype(np.int32),
-    )
+    lat, lon = np.append(a.lat, b.lat[new]), np.append(a.lon, b.lon[new])
+    venues = Venues(lat, lon, np.append(a.category, category[b.category[new]]).astype(np.int32))
     return clean.venue[pair.clean_row].astype(np.int64), venue[released.venue], venues
 
 

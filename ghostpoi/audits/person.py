@@ -15,7 +15,7 @@ from ghostpoi.audits.measures import persons as measure
 from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
 from ghostpoi.audits.persons import Division
 from ghostpoi.data import pseudonyms
-from ghostpoi.data.checkins import Bools, Checkins, Longs
+from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.data.geo import haversine_km
 from ghostpoi.draw.publication import Publication
 from ghostpoi.errors import InputError
@@ -35,24 +35,19 @@ def about(release: Path, user: str, private: Path | None = None, limit: SizeLimi
     """Return what a release says about a person; refuse an id that it does not show."""
     manifest = checked_manifest(release)
     table, settings = read_data(release, manifest, limit).table, settings_of(manifest)
-    people, mine = _people(table, user, private, settings.hides_users, release)
-    visits = _visits(table, people)
-    rows = np.flatnonzero(mine)
+    people, rows = _people(table, user, private, settings.hides_users, release)
+    cell = Division.squares(table.venues, AREA_KM).cell[table.venue]
+    visits = Visits(people, table.user.astype(np.int64), table.time, cell, cell, table.venue.astype(np.int64))
     pairs = None if private is None else read_pairs(private, table, str(release))
+    first, last = (datetime.fromtimestamp(int(end(table.time[rows])), UTC) for end in (np.min, np.max))
     found: dict[str, Any] = {
-        "user": user,
-        "release": str(release),
-        "ids": len(np.unique(table.user[rows])),
-        "rows": len(rows),
-        "share_of_rows": round(len(rows) / len(table), 6),
-        "first": _day(table.time[rows].min()),
-        "last": _day(table.time[rows].max()),
-        "venues": len(np.unique(table.venue[rows])),
-        "areas_of_1km": len(np.unique(visits.cell[rows])),
+        "user": user, "release": str(release), "ids": len(np.unique(table.user[rows])), "rows": len(rows),
+        "share_of_rows": round(len(rows) / len(table), 6), "first": f"{first:%Y-%m-%d}", "last": f"{last:%Y-%m-%d}",
+        "venues": len(np.unique(table.venue[rows])), "areas_of_1km": len(np.unique(cell[rows])),
         "singled_out": _singled_out(visits, rows),
         "linked_sessions": _linked(table, visits, people[rows[0]], settings, pairs),
         "checkins": [_shown(table, int(row)) for row in rows],
-    }
+    }  # fmt: skip
     if pairs is not None:
         found["clean"] = _clean(pairs, rows, found["checkins"])
     return found
@@ -60,31 +55,21 @@ def about(release: Path, user: str, private: Path | None = None, limit: SizeLimi
 
 def _people(
     table: Checkins, user: str, private: Path | None, hides: bool, release: Path
-) -> tuple[Longs, Bools]:  # fmt: skip
-    """Return who made each released row, (N,), as far as it is known, and which rows are the person's."""
-    ids = table.user_ids[table.user]
-    if hides and private is not None:
-        ids = read_map(private).behind(table)
-    mine = ids == user
-    if not mine.any():
+) -> tuple[Longs, Longs]:  # fmt: skip
+    """Return who made each released row, (N,), as far as it is known, and the person's rows."""
+    ids = read_map(private).behind(table) if hides and private is not None else table.user_ids[table.user]
+    mine = np.flatnonzero(ids == user)
+    if not len(mine):
         hint = f"; its user ids are pseudonyms: name the private folder with {option('private')}" if hides else ""
         shows = "holds no row of" if private is not None or not hides else "shows no user"
         raise InputError(f"{release} {shows} {user!r}{hint if private is None else ''}; check the id")
     return np.unique(ids.astype(str), return_inverse=True)[1].astype(np.int64), mine
 
 
-def _visits(table: Checkins, people: Longs) -> Visits:
-    """Return the rows, with squares as places."""
-    cell = Division.squares(table.venues, AREA_KM).cell[table.venue]
-    return Visits(people, table.user.astype(np.int64), table.time, cell, cell, table.venue.astype(np.int64))
-
-
 def _singled_out(visits: Visits, rows: Longs) -> dict[str, dict[str, float]]:
     """Return how often 1 to 5 of the person's rows, as the release shows them, fit no other person."""
-    most = min(measure.MOST_KNOWN, len(rows))
-    mine = np.full(len(rows), 0)
-    drawn = rows[measure.draws(mine, 1, DRAWS, most, Seed(0).generator("person"))]
-    found = {}
+    most, found = min(measure.MOST_KNOWN, len(rows)), {}
+    drawn = rows[measure.draws(np.full(len(rows), 0), 1, DRAWS, most, Seed(0).generator("person"))]
     for name, resolution in KNOWN.items():
         around = (0,) if name.endswith("_place") else ()
         single = measure.singled_out(Matcher(visits, measure.RESOLUTIONS[resolution], around), visits, drawn)
@@ -124,14 +109,9 @@ def _clean(pairs: Pairs, rows: Longs, shown: list[dict[str, Any]]) -> dict[str, 
         one["clean_venue"] = pairs.ids[venue]
     lat, lon = np.array(pairs.lat), np.array(pairs.lon)
     km = haversine_km(lat[clean], lon[clean], lat[released], lon[released])
-    often = np.bincount(clean, minlength=len(pairs.ids))
-    guess = np.bincount(released, minlength=len(pairs.ids))
+    often, guess = (np.bincount(venue, minlength=len(pairs.ids)) for venue in (clean, released))
     return {
         "venues": int((often > 0).sum()), "genuine_rows": int((clean == released).sum()),
         "mean_km": round(float(km.mean()), 2), "most_visited": pairs.ids[int(often.argmax())],
         "most_visited_is_most_shown": bool(often.argmax() == guess.argmax()),
     }  # fmt: skip
-
-
-def _day(time: np.int64) -> str:
-    return f"{datetime.fromtimestamp(int(time), UTC):%Y-%m-%d}"

@@ -48,6 +48,7 @@ CONTROLS = {RELEASE: "control", CLEAN: "clean_control"}
 ANYBODY = "anybody"  # the share of all people who make such visits, which needs no release
 PUBLISHED = ("mean", "low", "high", "median", "p95")  # of each figure; the most exposed person stays private
 TOPICS = ("health", "worship", "nightlife", "other")
+Name = tuple[str, ...]  # of a tally, e.g. ("unicity", "hour", "4", "release")
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class PersonSettings(Section):
 class Persons:
     """What was measured about the people of a release or of a region: tallies, (P, 2), by measure and side."""
 
-    tallies: dict[tuple[str, ...], Floats]  # e.g. ("unicity", "hour", "4", "release")
+    tallies: dict[Name, Floats]
     control: str | None  # how it was made; None: another tool's release has none
     place_km: float  # how wide the places are that an outsider compares
     rows: int
@@ -98,9 +99,8 @@ class Again:
     def drawn(self, whole: WholeTable, settings: Publication) -> Ints:
         """Return the venue of each row of a table, (N,), under a seed of the audit."""
 
-        folder = None if self.cache is None else self.cache.folder / "trajectory_lm"
-
         def draw() -> Record:
+            folder = None if self.cache is None else self.cache.folder / "trajectory_lm"
             seed = Seed(Seed(0).derive("persons", "again"))
             return Record({}, protect_table(whole, settings, seed, self.device, cache=folder).poi)
 
@@ -118,10 +118,9 @@ def measured(
     if len(np.unique(pair.clean.user[pair.clean_row])) < FEWEST:
         return None
     scene = Scene.of(pair, filters, again or Again())
-    found = dict[tuple[str, ...], Floats]()
+    found = dict[Name, Floats]()
     for side in SIDES:
-        for name, counts in scene.measures(side, chosen, found):
-            found[name] = counts
+        found.update(scene.measures(side, chosen, found))
     return Persons(found, scene.control, scene.division.km, len(scene.time))
 
 
@@ -130,12 +129,12 @@ def joined(each: Sequence[Persons | None]) -> Persons | None:
     some = [one for one in each if one is not None]
     if not some:
         return None
-    names = dict.fromkeys(name for one in some for name in one.tallies)
-    rows = [one.rows for one in some]
-    return Persons(
-        {name: np.concatenate([one.tallies[name] for one in some if name in one.tallies]) for name in names},
-        some[0].control, float(np.average([one.place_km for one in some], weights=rows)), sum(rows),
-    )  # fmt: skip
+    rows, tallies = [one.rows for one in some], dict[Name, list[Floats]]()
+    for one in some:
+        for name, counts in one.tallies.items():
+            tallies.setdefault(name, []).append(counts)
+    km = float(np.average([one.place_km for one in some], weights=rows))
+    return Persons({name: np.concatenate(found) for name, found in tallies.items()}, some[0].control, km, sum(rows))
 
 
 def summary(persons: Persons | None) -> dict[str, Any] | None:
@@ -163,21 +162,17 @@ def public(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {name: public(one) if isinstance(one, Mapping) else one for name, one in found.items()}
 
 
-def _better(tallies: Mapping[tuple[str, ...], Floats]) -> dict[tuple[str, ...], Floats]:
+def _better(tallies: Mapping[Name, Floats]) -> dict[Name, Floats]:
     """Keep the attack on homes that finds more in the release."""
 
-    def mean(attack: str) -> float:
-        counts = tallies.get(("home", attack, "exact", RELEASE), np.zeros((1, 2)))
-        return float(counts[:, 0].sum() / max(1.0, counts[:, 1].sum()))
+    def right(attack: str) -> float:
+        tried = tallies.get(("home", attack, "exact", RELEASE), np.zeros((1, 2))).sum(axis=0)
+        return float(tried[0] / max(1.0, tried[1]))
 
-    best = max(("counts", "frequent"), key=mean)
-    out = {}
-    for name, counts in tallies.items():
-        if name[0] != "home":
-            out[name] = counts
-        elif name[1] == (best if name[-1] in (RELEASE, CONTROLS[RELEASE]) else "frequent"):
-            out["home", *name[2:]] = counts
-    return out
+    best = max(("counts", "frequent"), key=right)
+    attack = {RELEASE: best, CONTROLS[RELEASE]: best}
+    kept = (name for name in tallies if name[0] != "home" or name[1] == attack.get(name[-1], "frequent"))
+    return {name if name[0] != "home" else ("home", *name[2:]): tallies[name] for name in kept}
 
 
 @dataclass(frozen=True)
@@ -192,10 +187,8 @@ class Division:
     def crowds(whole: WholeTable, venues: Venues) -> "Division":
         """Return the crowds of a table, whose venues are the first of all."""
         cell, count = _crowds(whole, venues, np.arange(len(whole.table.venue_ids))), len(venues.lat)
-        members = np.bincount(cell[1:], minlength=count)
-        lat, lon = (
-            np.bincount(cell[1:], axis[1:], count) / np.maximum(members, 1) for axis in (venues.lat, venues.lon)
-        )
+        members = np.maximum(np.bincount(cell[1:], minlength=count), 1)
+        lat, lon = (np.bincount(cell[1:], axis[1:], count) / members for axis in (venues.lat, venues.lon))
         away = haversine_km(venues.lat[1:], venues.lon[1:], lat[cell[1:]], lon[cell[1:]])
         widest = np.zeros(count)
         np.maximum.at(widest, cell[1:], away)
@@ -240,7 +233,7 @@ class Scene:
     released: Longs
     venues: Venues
     division: Division
-    called: Sequence[tuple[str, str]]  # the id and name of each category
+    called: Sequence[tuple[str, str]]  # the id and name of each category, of both tables together
     session: Longs
     later: Bools
     least_session: int
@@ -254,8 +247,7 @@ class Scene:
     def of(pair: TablePair, filters: FilterSettings, again: Again) -> "Scene":
         """Match the rows, hold people out, and protect the others again."""
         clean, released, venues = joint_venues(pair)
-        raw = pair.clean.user[pair.clean_row]
-        person = np.unique(raw, return_inverse=True)[1].astype(np.int64)
+        person = np.unique(pair.clean.user[pair.clean_row], return_inverse=True)[1].astype(np.int64)
         unit = person if pair.pseudonym is None else np.unique(pair.pseudonym, return_inverse=True)[1]
         time, people = pair.released.time, int(person.max()) + 1
         publisher, settings = publisher_of(pair.manifest), settings_of(pair.manifest) if pair.manifest else None
@@ -277,12 +269,14 @@ class Scene:
         if settings is not None and publisher is not None:
             control = AGAIN
             shown, control_division = _protected_again(pair, settings, held[person], division, venues, again)
+        moved = settings is not None and settings.identity.times == "shift"  # then weeks cannot be compared
+        known = set(pair.clean.category_ids)
+        names = [*called(pair.clean), *(one for one in called(pair.released) if one[0] not in known)]
         return Scene(
-            person=person, unit=unit.astype(np.int64), time=_without_weeks(time, settings), shown_time=time,
-            clean_time=own, clean=clean,
-            released=released, venues=venues, division=division, called=_called(pair), session=session,
-            later=measure.later(person, session, own), least_session=filters.min_session_length, held=held, again=shown,
-            control_division=control_division, control=control, in_crowds=in_crowds,
+            person=person, unit=unit.astype(np.int64), time=time % WEEK_S if moved else time, shown_time=time,
+            clean_time=own, clean=clean, released=released, venues=venues, division=division, called=names,
+            session=session, later=measure.later(person, session, own), least_session=filters.min_session_length,
+            held=held, again=shown, control_division=control_division, control=control, in_crowds=in_crowds,
         )  # fmt: skip
 
     @property
@@ -297,8 +291,7 @@ class Scene:
         division = self.control_division if control and side == RELEASE else self.division
         place = division.cell[self.clean]
         if side == CLEAN:
-            shown = Visits(self.person, self.person, self.clean_time, place, self.clean, self.clean)
-            known = shown
+            known = shown = Visits(self.person, self.person, self.clean_time, place, self.clean, self.clean)
         else:
             venue = self.again if control else self.released
             cell = division.cell[venue]
@@ -308,8 +301,8 @@ class Scene:
         return (shown.take(~out), known.take(out), division) if control else (shown, known, division)
 
     def measures(
-        self, side: str, chosen: PersonSettings, before: Mapping[tuple[str, ...], Floats]
-    ) -> Iterator[tuple[tuple[str, ...], Floats]]:
+        self, side: str, chosen: PersonSettings, before: Mapping[Name, Floats]
+    ) -> Iterator[tuple[Name, Floats]]:  # fmt: skip
         """Yield the tallies of a side and of its control."""
         ours, theirs = (self.visits(one, False)[0] for one in SIDES)
         alike = (np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in ("unit", "time", "cell"))
@@ -341,20 +334,19 @@ class Scene:
     def _generator(self, stage: str) -> np.random.Generator:
         return Seed(0).generator("persons", stage)
 
-    def _gaps(self, side: str) -> Iterator[tuple[tuple[str, ...], Floats]]:
+    def _gaps(self, side: str) -> Iterator[tuple[Name, Floats]]:
         visits = self.visits(side, False)[0]
         visits = visits if side == CLEAN else replace(visits, time=self.shown_time)
+        out, every = self.held[visits.person], np.ones(len(visits), bool)
         for name in ("second", "hour"):
-            seconds, out = measure.RESOLUTIONS[name], self.held[visits.person]
             for control, end in self._ends(side):
-                shown = ~out if control else np.ones(len(out), bool)
-                counted = out if control else shown
-                found = measure.gaps(visits, shown, seconds, measure.MOST_KNOWN - 1, self.people)
+                shown, counted = (~out, out) if control else (every, every)
                 some = np.bincount(visits.person, counted, self.people) > 0
+                found = measure.gaps(visits, shown, measure.RESOLUTIONS[name], measure.MOST_KNOWN - 1, self.people)
                 for k, one in enumerate(found):
                     yield ("unicity", f"gaps_{name}", str(k + 1), end), one * some[:, None]
 
-    def linkage(self, side: str) -> Iterator[tuple[tuple[str, ...], Floats]]:
+    def linkage(self, side: str) -> Iterator[tuple[Name, Floats]]:
         """Yield the tallies of later sessions, and those of the control."""
         visits = self.visits(side, False)[0]
         size = np.bincount(self.session)
@@ -368,7 +360,7 @@ class Scene:
 
     def homes(
         self, end: str, shown: Visits, division: Division, chosen: PersonSettings, twin: Longs | None
-    ) -> Iterator[tuple[tuple[str, ...], Floats]]:
+    ) -> Iterator[tuple[Name, Floats]]:
         """Yield the tallies of homes that are found; `twin`: who stands in for each person who is held out."""
         named = np.append(False, chosen.marks("home", self.called))[self.venues.category + 1]
         true, often = measure.most_frequent(*_at_home(self.visits(CLEAN, False)[0], named), self.people)
@@ -379,15 +371,14 @@ class Scene:
         who = np.flatnonzero((often >= HOME_VISITS) & (self.held if twin is not None else True))
         for attack, venue in guesses.items():
             guess = venue[who] if twin is None else np.where(twin[who] >= 0, venue[twin[who]], 0)
-            km = haversine_km(
-                self.venues.lat[guess], self.venues.lon[guess], self.venues.lat[true[who]], self.venues.lon[true[who]]
-            )
-            for name, right in (("exact", guess == true[who]), ("within_1km", (guess > 0) & (km <= NEAR_KM))):
+            lat, lon, home = self.venues.lat, self.venues.lon, true[who]
+            km = haversine_km(lat[guess], lon[guess], lat[home], lon[home])
+            for name, right in (("exact", guess == home), ("within_1km", (guess > 0) & (km <= NEAR_KM))):
                 yield ("home", attack, name, end), measure.tally(who, right, self.people)
 
     def _sensitive(
         self, end: str, shown: Visits, chosen: PersonSettings, twin: Longs | None
-    ) -> Iterator[tuple[tuple[str, ...], Floats]]:
+    ) -> Iterator[tuple[Name, Floats]]:  # fmt: skip
         for topic in TOPICS:
             kind = np.append(False, chosen.marks(topic, self.called))[self.venues.category + 1]
             truth = np.bincount(self.person, kind[self.clean], self.people) > 0
@@ -410,18 +401,6 @@ def _at_home(visits: Visits, named: Bools) -> tuple[Visits, Bools]:
     if named.any():
         return visits, named
     return visits.take(measure.night(visits.time)), np.arange(len(named)) > 0
-
-
-def _without_weeks(time: Longs, settings: Publication | None) -> Longs:
-    """Return what an outsider can compare of the times of a release: where weeks are moved, the second of the week."""
-    moved = settings is not None and settings.identity.times == "shift"
-    return time % WEEK_S if moved else time
-
-
-def _called(pair: TablePair) -> list[tuple[str, str]]:
-    """Return what each category is called, by its number in the release and the clean file together."""
-    there = set(pair.clean.category_ids)
-    return [*called(pair.clean), *(one for one in called(pair.released) if one[0] not in there)]
 
 
 def _protected_again(

@@ -10,19 +10,9 @@ import torch
 from ghostpoi import settings
 from ghostpoi.attack.evidence import LeakBy
 from ghostpoi.attack.victims import VICTIMS, victim_settings
+from ghostpoi.audits import controls
 from ghostpoi.audits.cache import Cache, default_folder, open_cache
-from ghostpoi.audits.controls import (
-    ALONE,
-    CLEAN,
-    ITSELF,
-    LEAK_MIXED,
-    LEAK_ONLY,
-    LEAK_STAY,
-    RANDOM,
-    RANDOM_MATCHED,
-    default_adversaries,
-    known_names,
-)
+from ghostpoi.audits.controls import CLEAN, ITSELF, RANDOM, RANDOM_MATCHED, default_adversaries, known_names
 from ghostpoi.audits.grid import Contest, contests_between, effort_of
 from ghostpoi.audits.match import publisher_of
 from ghostpoi.audits.persons import PersonSettings
@@ -36,12 +26,13 @@ from ghostpoi.release.manifest import read_manifest, settings_of
 from ghostpoi.settings import HideSettings, ModelSettings, Published, Training, TrajectoryLM
 
 RELEASE = "release"  # what the grid calls the audited release
-CONTROL_CONTESTS = ((CLEAN, CLEAN), (CLEAN, LEAK_ONLY), (CLEAN, LEAK_STAY), (RELEASE, LEAK_MIXED))
+CONTROL_CONTESTS = (
+    (CLEAN, CLEAN), (CLEAN, controls.LEAK_ONLY), (CLEAN, controls.LEAK_STAY), (RELEASE, controls.LEAK_MIXED),
+)  # fmt: skip
 DEFAULT_VICTIMS = ("markov", "counting")  # one that ignores users and one that knows them; both train in seconds
 TRANSFORMER = "transformer"  # the paper's victim, the only one with settings
 NOTHING = HideSettings(homes=False)  # what another tool's release is taken to hide
-LM_UNITS = 250.0  # work of training the trajectory LM, in Markov victims; only for the progress bar
-PERSON_UNITS = 25.0  # the same of all measures of persons
+UNITS = {"lm": 250.0, "persons": 25.0}  # work on the trajectory LM and on persons, in Markov victims, for the bar
 
 
 @dataclass(frozen=True)
@@ -85,11 +76,8 @@ class Attacks:
     def contests(self, random: Sequence[str]) -> list[Contest]:
         """Return all contests except those of the random releases against the strongest adversary, not known yet."""
         faced = self.adversaries if self.all_controls else ("none",)
-        asked = [
-            *CONTROL_CONTESTS,
-            *((RELEASE, adversary) for adversary in self.adversaries),
-            *((control, adversary) for control in random for adversary in faced),
-        ]
+        asked = [*CONTROL_CONTESTS, *((RELEASE, adversary) for adversary in self.adversaries)]
+        asked += ((control, adversary) for control in random for adversary in faced)
         return [contest for names in asked for contest in self.contests_of(*names)]
 
 
@@ -111,18 +99,23 @@ class AuditRequest(Attacks):
     def private_folder(self) -> Path:
         return self.private or Path(f"{self.release}.private")
 
+    @property
+    def _random(self) -> list[str]:
+        return random_controls(read_manifest(self.release.path) if self.release.path.is_dir() else None)
+
     def plan(self) -> dict[str, Any]:
         """Return what the audit would run. Models are counted per seed, those of adversaries included."""
-        random = random_controls(read_manifest(self.release.path) if self.release.path.is_dir() else None)
+        random = self._random
         return {
-            "adversaries": list(self.adversaries), "controls": [*random, *ALONE], "victims": list(self.victims),
-            "seeds": self.seeds, "leak": self.leak, "trained": self.seeds * len(self.contests(random)),
+            "adversaries": list(self.adversaries), "controls": [*random, *controls.ALONE],
+            "victims": list(self.victims), "seeds": self.seeds, "leak": self.leak,
+            "trained": self.seeds * len(self.contests(random)),
             "naturalness": self.naturalness, "persons": self.persons,
         }  # fmt: skip
 
     def work(self) -> float:
         """Return all units of work for the progress bar, in Markov victims."""
-        random = random_controls(read_manifest(self.release.path) if self.release.path.is_dir() else None)
+        random = self._random
         contests = self.contests(random)
         restored = {(one.release, one.adversary) for one in contests if one.release != CLEAN}
         attacks = sum(effort_of(adversary) for _, adversary in restored)
@@ -130,14 +123,15 @@ class AuditRequest(Attacks):
         # The strongest adversary, which the random releases also face, is not known yet: two may seem to be.
         again = 2 * sum(VICTIMS[victim].effort for victim in self.victims) + attacks / max(1, len(restored))
         more = 0.0 if self.all_controls else len(random) * again
-        return self.seeds * (attacks + victims + more) + LM_UNITS * self.naturalness + PERSON_UNITS * self.persons
+        return (
+            self.seeds * (attacks + victims + more) + UNITS["lm"] * self.naturalness + UNITS["persons"] * self.persons
+        )
 
     def check(self) -> None:
         """Refuse values that no audit can have."""
         if not 0 < self.leak <= 1:
-            raise InputError(
-                f"{option('leak', f'{self.leak:g}')}: give a share above 0 and at most 1; the paper's is 0.05"
-            )
+            given = option("leak", f"{self.leak:g}")
+            raise InputError(f"{given}: give a share above 0 and at most 1; the paper's is 0.05")
         if self.leak_by not in get_args(LeakBy):
             raise InputError(f"{option('leak_by', self.leak_by)}: use {' or '.join(get_args(LeakBy))}")
 

@@ -4,9 +4,8 @@ It needs each release and its private folder, which holds the clean venues.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,7 @@ LEAST = 0.01  # the smallest gain that counts
 Place = tuple[Path, Path]  # a release and its private folder
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """One release in numbers of its own: what is shown, what is true, and how it was drawn."""
 
     users: list[str]  # (N,) as released
@@ -52,9 +50,8 @@ def places(folder: Path) -> list[Place]:
     else:
         raise InputError(f"{option('series', folder)} is not a folder; give a series folder, or a folder of releases")
     if len(found) < 2:
-        raise InputError(
-            f"{option('series', folder)} has {len(found)} complete releases; several months take at least two"
-        )
+        count = f"{len(found)} complete releases"
+        raise InputError(f"{option('series', folder)} has {count}; several months take at least two")
     return found
 
 
@@ -90,45 +87,37 @@ def audit_series(folder: Path, release: Path | None = None, limit: SizeLimit | N
     alone = [adversary.intersect([months[n]], popular) for n in used]
 
     def shares(measure: Callable[[Left], Any]) -> dict[str, Any]:
-        both = {"alone": [measure(left) for left in alone], "together": [measure(together)] * len(used)}
-        found = {
-            name: spread([round(float(np.average(v, weights=visits[n])), 4) for v, n in zip(values, used, strict=True)])
-            for name, values in both.items()
-        }
-        return found | {"gain": _gain(found)}
+        each, joint = [measure(left) for left in alone], [measure(together)] * len(used)
+        one, both = (
+            [round(float(np.average(value, weights=visits[n])), 4) for value, n in zip(values, used, strict=True)]
+            for values in (each, joint)
+        )
+        gain = spread([round(b - a, 4) for a, b in zip(one, both, strict=True)])
+        clear = bool(gain["mean"] > max(LEAST, CLEAR * gain["std"] / np.sqrt(len(used))))
+        return {"alone": spread(one), "together": spread(both), "gain": gain | {"clear": clear}}
 
     found = {
-        "releases": [str(release) for release, _ in where],
-        "not_compared": absent,
-        "kept_crowds": (folder / NOTE).exists(),
-        "recurring_visits": int(visits.sum()),
-        "restored": shares(lambda left: left.right(clean)),
-        "pinned": shares(lambda left: left.size(habits) == 1),
-    }
+        "releases": [str(release) for release, _ in where], "not_compared": absent,
+        "kept_crowds": (folder / NOTE).exists(), "recurring_visits": int(visits.sum()),
+        "restored": shares(lambda left: left.right(clean)), "pinned": shares(lambda left: left.size(habits) == 1),
+    }  # fmt: skip
     return found | {"verdict": _verdict(found)}
 
 
-def _gain(shares: dict[str, Any]) -> dict[str, Any]:
-    pairs = zip(shares["together"]["seeds"], shares["alone"]["seeds"], strict=True)
-    gain = spread([round(together - alone, 4) for together, alone in pairs])
-    error = gain["std"] / np.sqrt(len(gain["seeds"]))
-    return gain | {"clear": bool(gain["mean"] > max(LEAST, CLEAR * error))}
-
-
 def _verdict(found: dict[str, Any]) -> str:
-    (only, only_one), (back, back_one) = (
-        [f"{found[measure][name]['mean']:.0%}" for name in ("together", "alone")] for measure in ("pinned", "restored")
+    only, only_one, back, back_one = (
+        f"{found[measure][name]['mean']:.0%}" for measure in ("pinned", "restored") for name in ("together", "alone")
     )
     shown = (
         f"{only} of recurring visits can be at one venue only, {only_one} by one release alone; A19 recovers {back} of "
         f"them, {back_one} from one release alone"
     )
-    gone = ", ".join(found["not_compared"])
+    gone, verdict, remedy = ", ".join(found["not_compared"]), f"{NOTHING.capitalize()} beyond one release", ""
+    if found["pinned"]["gain"]["clear"] or found["restored"]["gain"]["clear"]:
+        verdict = "Gives away more than one release"
+        remedy = "" if found["kept_crowds"] else " Make releases of the same people with protect --series."
     absent = f" Not compared, because no longer in place: {gone}." if gone else ""
-    if not (found["pinned"]["gain"]["clear"] or found["restored"]["gain"]["clear"]):
-        return f"{NOTHING.capitalize()} beyond one release ({len(found['releases'])} releases): {shown}.{absent}"
-    remedy = "" if found["kept_crowds"] else " Make releases of the same people with protect --series."
-    return f"Gives away more than one release ({len(found['releases'])} releases): {shown}.{remedy}{absent}"
+    return f"{verdict} ({len(found['releases'])} releases): {shown}.{remedy}{absent}"
 
 
 def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:

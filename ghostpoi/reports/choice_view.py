@@ -87,13 +87,11 @@ def arguments(found: Mapping[str, Any]) -> list[str]:
         best = min(beyond, key=protected, default=None)
         head = f"{limit.text[:1].upper()}{limit.text[1:]} {limit.words(wishes[limit.name])}:"
         better = best is not None and (found["recommended"] is None or protected(best) < protected(base) - 1e-4)
+        text = "without it, no setting that was tried protects better"
         if best is not None and better:
-            said.append(
-                f"{head} with {limit.words(best[limit.measure])} instead, {best['name']} has "
-                f"{_use(best)}{'' if found['recommended'] is None else f', instead of {_use(base)}'}."
-            )
-        else:
-            said.append(f"{head} without it, no setting that was tried protects better.")
+            text = f"with {limit.words(best[limit.measure])} instead, {best['name']} has {_use(best)}"
+            text += "" if found["recommended"] is None else f", instead of {_use(base)}"
+        said.append(f"{head} {text}.")
     if wishes["keep_category"] != "any":
         said.append(f"Category, {wishes['keep_category']}: settings that let it change were not tried.")
     return said

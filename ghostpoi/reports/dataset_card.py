@@ -5,7 +5,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -26,8 +26,7 @@ ARROW_TYPES = (  # by functions of pyarrow.types
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One column of the released file."""
 
     name: str
@@ -54,7 +53,6 @@ class DataFile:
 
     @property
     def layout(self) -> str:
-        """The format as a phrase."""
         return f"a folder of {self.parts:,} parts, {self.kind}" if self.parts else self.kind
 
     @property
@@ -81,21 +79,17 @@ class DataFile:
 
 def describe(release: ReleaseView) -> DataFile:
     """Describe the data file of a release."""
-    source, rows = release.file, release.file.rows
-    parts, rows = len(rows.parts), rows.whole
+    source, rows = release.file, release.file.rows.whole
     role = {column: field for field, column in source.mapping.items()}
-    changed = release.manifest["columns"]["changed_with_the_venue"]
-    titles, same = _titles(rows), release.same_category
-    columns = (
-        Column(
-            name, titles[at], _type(rows, at, role.get(name)),
-            _description(role.get(name), name in changed, release, same),
-        )
-        for at, name in enumerate(rows.columns)
-    )  # fmt: skip
+    changed, same = release.manifest["columns"]["changed_with_the_venue"], release.same_category
+    named = [(name, title, role.get(name)) for name, title in zip(rows.columns, _titles(rows), strict=True)]
+    columns = tuple(
+        Column(name, title, _type(rows, name, field), _description(field, name in changed, release, same))
+        for name, title, field in named
+    )
     return DataFile(
-        path=source.path, rows=len(release.table) + len(source.kept), columns=tuple(columns), dialect=rows.dialect,
-        records=rows if rows.words else None, parts=parts,
+        path=source.path, rows=len(release.table) + len(source.kept), columns=columns, dialect=rows.dialect,
+        records=rows if rows.words else None, parts=len(source.rows.parts),
     )  # fmt: skip
 
 
@@ -122,22 +116,21 @@ def _description(role: str | None, changes: bool, release: ReleaseView, same_cat
     return f"{text}; {'the same for every substitute' if role == 'category' and same_category else how}."
 
 
-def _type(rows: Rows, at: int, role: str | None) -> str:
-    """The data type of a column."""
+def _type(rows: Rows, name: str, role: str | None) -> str:
     if rows.schema is not None:
         from pyarrow import types  # slow to import
 
-        kind = rows.schema.field(at).type
+        kind = rows.schema.field(rows.columns.index(name)).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         return next((name for is_type, name in ARROW_TYPES if getattr(types, is_type)(kind)), "sc:Text")
     if not rows.dialect:
         return "sc:Text"
-    values = rows.get_column(rows.columns[at]).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
+    values = rows.get_column(name).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
     values = values.filter(values != "")
-    for name, pattern in TEXT_TYPES if role not in ("lat", "lon") else TEXT_TYPES[2:]:
+    for kind, pattern in TEXT_TYPES if role not in ("lat", "lon") else TEXT_TYPES[2:]:
         if values.len() and values.str.contains(f"^(?:{pattern})$").all():
-            is_label = name == "sc:Float" and values.str.contains(r"^-?0\d+$").any()
-            return "sc:Text" if is_label else name
+            is_label = kind == "sc:Float" and values.str.contains(r"^-?0\d+$").any()
+            return "sc:Text" if is_label else kind
     return "sc:DateTime" if role == "time" else "sc:Text"
 
 
@@ -148,23 +141,18 @@ SPECIAL = re.compile(r"[\\`*_{}\[\]<>|&#~$^!@]")
 def card(release: ReleaseView, about: About = NOTHING_SAID) -> str:
     """Return the card of a release as Markdown."""
     file, audit = describe(release), release.audit
+    config = {"data_files": f"{file.path.name}/**" if file.parts else file.path.name}  # how the hub loads the file
+    if (dialect := file.dialect) and file.path.suffix.lower() in (".csv", ".tsv"):  # the hub reads these as tables
+        config |= {"sep": dialect.delimiter} if dialect.delimiter != "," else {}
+        config |= {"encoding": dialect.encoding} if dialect.encoding != "utf-8" else {}
     escaping = {"named": named, "quoted": quoted}
     # `finalize` escapes for Markdown; autoescape would escape for HTML.
     made = template("card.md", escaping, autoescape=False, finalize=prose, keep_trailing_newline=True)
     return made.render(
-        texts=TEXTS, about=about, m=release.manifest, file=file, release=release, audit=audit, config=_config(file),
+        texts=TEXTS, about=about, m=release.manifest, file=file, release=release, audit=audit, config=config,
         utility=[u for u in release.utility_measures if audit and u.key in audit.utility.get(u.group, {})],
         size=next(name for name, limit in TEXTS["sizes"].items() if file.rows < limit),
     )  # fmt: skip
-
-
-def _config(file: DataFile) -> dict[str, str]:
-    """How the hub loads the file."""
-    config = {"data_files": f"{file.path.name}/**" if file.parts else file.path.name}
-    if (dialect := file.dialect) and file.path.suffix.lower() in (".csv", ".tsv"):  # the hub reads these as tables
-        config |= {"sep": dialect.delimiter} if dialect.delimiter != "," else {}
-        config |= {"encoding": dialect.encoding} if dialect.encoding != "utf-8" else {}
-    return config
 
 
 def named(value: object) -> Markup:
@@ -210,12 +198,9 @@ def _field(file: DataFile, at: int) -> dict[str, Any]:
     # The dot keeps a made-up id apart from every plain name.
     name = column.name if PLAIN_ID.fullmatch(column.name) else f"column.{at + 1}"
     field = {
-        "@type": "cr:Field",
-        "@id": f"checkins/{name}",
-        "name": column.name or name,
-        "description": column.description,
-        "dataType": column.type,
-    }
+        "@type": "cr:Field", "@id": f"checkins/{name}", "name": column.name or name,
+        "description": column.description, "dataType": column.type,
+    }  # fmt: skip
     if file.records is not None:
         path = file.records.json_path(column.name)
         by_line = file.mime_type == "application/jsonlines"

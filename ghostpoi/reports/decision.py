@@ -91,29 +91,26 @@ def answers(audit: AuditView) -> Iterator[Answer]:
         leak, found = one
         return ranks.get(leak, 0), SEVERITY[found.verdict], found.verdict == CANNOT_TELL, found.mean
 
-    leak, found = max(audit.gives_away.items(), key=rank)
-    yield _learned(audit, leak, found)
+    yield _learned(audit, *max(audit.gives_away.items(), key=rank))
     if people := next((row for row in audit.persons if row.limited and row.release), None):
         yield _person(audit, people)
     elif restored := [
         s.restored["mean"] for name, s in audit.adversaries.items() if s.restored and not uses_leak(name)
     ]:
+        text = "of past visits: somebody who knows how it was made names the real venue."
         random = audit.controls.get(RANDOM)
-        chance = () if random is None or random.restored is None else (("by chance", random.restored["mean"]),)
-        yield Answer(
-            VISITS, max(restored), "of past visits: somebody who knows how it was made names the real venue.",
-            (*chance, ("real data", 1.0)),
-        )  # fmt: skip
+        chance = (("by chance", random.restored["mean"]),) if random is not None and random.restored else ()
+        yield Answer(VISITS, max(restored), text, (*chance, ("real data", 1.0)))
     flows = audit.utility.get("flows", {})
     if "common_part" in flows:
         lost, shuffled = 1 - flows["common_part"], flows.get("common_part_shuffled")
         random_loss = None if shuffled is None else 1 - shuffled
         noise = lost > 1 - USEFUL or (random_loss is not None and lost > RANDOM_LOSS * random_loss)
-        text = "of trips between parts of the city are lost or invented."
-        text += "" if random_loss is None else f" With random places it would be {_short(random_loss)}."
-        controls = () if random_loss is None else (("random places", random_loss),)
-        mark = (NOISE, "little") if noise else ("", "")
-        yield Answer(STATISTICS, lost, text, (*controls, ("all lost", 1.0)), *mark)
+        text, controls = "of trips between parts of the city are lost or invented.", [("all lost", 1.0)]
+        if random_loss is not None:
+            text += f" With random places it would be {_short(random_loss)}."
+            controls.insert(0, ("random places", random_loss))
+        yield Answer(STATISTICS, lost, text, tuple(controls), *((NOISE, "little") if noise else ()))
 
 
 def _mark(audit: AuditView, key: str) -> tuple[str, str, str, tuple[tuple[str, float], ...]]:
@@ -157,10 +154,10 @@ def _short(value: float) -> str:
 
 def _people_unlimited(audit: AuditView) -> bool:
     """Whether people can be found in a release whose publisher has set no limit on that."""
-    rows = [row for row in audit.persons if row.limited and row.release]
-    known = [row.control["mean"] if row.control else 0.0 for row in rows]
     found = any(
-        row.release["low"] > by_chance + FOUND for row, by_chance in zip(rows, known, strict=True) if row.release
+        row.release["low"] > (row.control["mean"] if row.control else 0.0) + FOUND
+        for row in audit.persons
+        if row.limited and row.release
     )
     return found and not any(limit.key == PERSONS for limit in audit.limits)
 
@@ -195,11 +192,8 @@ def _next(
         command += f"ghostpoi audit FILE {folder}-2 --config ghostpoi.toml --report   # [limits] persons = 0.2"
     elif audit.decision is None:
         action = "You have set no limits, so you must judge whether that is too much."
-        how, command = (
-            "Write your limits into a file, and audit again:",
-            "ghostpoi audit FILE {} --config ghostpoi.toml",
-        )
-        command = command.format(folder)
+        how = "Write your limits into a file, and audit again:"
+        command = f"ghostpoi audit FILE {folder} --config ghostpoi.toml"
     else:
         action, how = "You can publish it.", "Check the folder once more before you do:"
         command = f"ghostpoi verify {folder} --against FILE"

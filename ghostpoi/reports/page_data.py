@@ -27,9 +27,8 @@ Clean = tuple[Sequence[str], Longs]  # the clean user id and the clean time of e
 def align(main: ReleaseView, other: ReleaseView, path: Path, clean: Clean | None = None) -> Longs:
     """Return the row of `other` with the user and time of each row of `main`, (N,); -1 where it withholds the row.
 
-    Each may have withheld rows, as many as its manifest says, and no other row may be missing. Without the `clean` side
-    of `main`, only times are compared where pseudonyms hide the users of either, so rows of one time may be exchanged;
-    and nothing but the number of rows, where their times differ.
+    No row may be missing but those that a manifest counts as withheld. Without the `clean` side of `main`, only times
+    are compared where pseudonyms hide the users of either; and only the number of rows, where their times differ.
     """
     if clean is not None and (other.pseudonyms or not other.keeps_times):
         raise InputError(
@@ -41,12 +40,8 @@ def align(main: ReleaseView, other: ReleaseView, path: Path, clean: Clean | None
     hidden = users is None and (main.pseudonyms or other.pseudonyms)
     ours = _keyed(table, [""] * len(table) if hidden else users)
     theirs = _keyed(other.table, [""] * len(other.table) if hidden else None)
-    found = (
-        ours.join(theirs, on=KEY, how="left", maintain_order="left")
-        .get_column("row_right")
-        .cast(pl.Int64)
-        .fill_null(-1)
-    )
+    both = ours.join(theirs, on=KEY, how="left", maintain_order="left")
+    found = both.get_column("row_right").cast(pl.Int64).fill_null(-1)
     missing, extra = ours.filter(found < 0), theirs.join(ours, on=KEY, how="anti", maintain_order="left")
     same_file = len(ours) + main.withheld == len(theirs) + other.withheld
     if same_file and clean is None and (main.kind_of_times != other.kind_of_times or main.kind_of_times == "shift"):
@@ -214,14 +209,12 @@ def _names(release: ReleaseView, known: tuple[str, ...], ids: list[str]) -> dict
 
 def _in_terms_of(pairs: Pairs, other: ReleaseView, row: Longs) -> Ints:
     """The venues of another release at our rows, 0 for a missing row. Venues that its tool invented are added."""
-    number = {name: venue for venue, name in enumerate(pairs.ids)}
-    table, places = other.table, other.table.venues
-    for venue, name in enumerate(table.venue_ids.tolist()):
-        if name not in number:
-            number[name] = len(pairs.ids)
-            pairs.ids.append(name)
-            pairs.category.append(table.category_ids[places.category[venue]])
-            pairs.lat.append(float(places.lat[venue]))
-            pairs.lon.append(float(places.lon[venue]))
+    number, table, places = {name: venue for venue, name in enumerate(pairs.ids)}, other.table, other.table.venues
+    for venue in (venue for venue, name in enumerate(table.venue_ids) if name not in number):
+        pairs.ids.append(table.venue_ids[venue])
+        pairs.category.append(table.category_ids[places.category[venue]])
+        pairs.lat.append(float(places.lat[venue]))
+        pairs.lon.append(float(places.lon[venue]))
+    number |= {name: venue for venue, name in enumerate(pairs.ids)}
     renumbered = np.array([number[name] for name in table.venue_ids], np.int32)
     return np.where(row >= 0, renumbered[table.venue[row]], 0)

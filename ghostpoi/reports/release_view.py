@@ -19,7 +19,7 @@ from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.options import option
 from ghostpoi.release.manifest import complaint_about, read_data, read_manifest, section_of, settings_of
 from ghostpoi.reports.audit_view import AuditView
-from ghostpoi.reports.texts import PER_USER, TEXTS, UTILITY, UtilityMeasure, method_label, share
+from ghostpoi.reports.texts import PER_USER, TEXTS, UTILITY, UtilityMeasure, share
 from ghostpoi.settings import HideSettings, SpeedSettings
 
 PLAUSIBILITY = ("substitution_rate", "beyond_1km", "mean_km", "p95_km")
@@ -66,12 +66,11 @@ class ReleaseView:
 
     @property
     def method(self) -> str:
-        """The method's name for readers; another tool's release goes by its file."""
-        return method_label(self.manifest["method"]) if self.ours else self.folder
+        name = self.manifest.get("method", self.folder)  # another tool's release goes by its file
+        return METHODS[name].label if self.installed_method else name
 
     @property
     def installed_method(self) -> AnyMethod | None:
-        """The method that made it, where it is installed."""
         return METHODS[self.manifest["method"]] if self.ours and self.manifest["method"] in METHODS else None
 
     @property
@@ -82,13 +81,13 @@ class ReleaseView:
     @property
     def citations(self) -> dict[str, str]:
         """What a user of the release cites: ghostpoi, and the paper if it describes the method."""
-        papers = {"The paper that describes the method": TEXTS["citations"]["paper"]}
-        described = self.installed_method is not None and self.installed_method.in_paper
-        return {"The tool that made this release": TEXTS["citations"]["tool"], **(papers if described else {})}
+        cited = {"The tool that made this release": TEXTS["citations"]["tool"]}
+        if self.installed_method is not None and self.installed_method.in_paper:
+            cited["The paper that describes the method"] = TEXTS["citations"]["paper"]
+        return cited
 
     @property
     def plausibility(self) -> dict[str, float] | None:
-        """Rates and distances, where they are known."""
         return self.manifest.get("plausibility")
 
     @property
@@ -98,9 +97,7 @@ class ReleaseView:
     @property
     def pseudonyms(self) -> dict[str, str] | None:
         """What to say about user ids that change with time; None if the release keeps the user ids of the file."""
-        kind = settings_of(self.manifest).identity.pseudonyms if self.ours else "keep"
-        texts: dict[str, dict[str, str]] = TEXTS["pseudonyms"]
-        return texts.get(kind)
+        return TEXTS["pseudonyms"].get(settings_of(self.manifest).identity.pseudonyms if self.ours else "keep")
 
     @property
     def kind_of_times(self) -> str:
@@ -121,7 +118,6 @@ class ReleaseView:
 
     @property
     def keeps_times(self) -> bool:
-        """Whether times are those of the file."""
         return self.kind_of_times == "keep"
 
     @property
@@ -133,9 +129,9 @@ class ReleaseView:
     def identity(self) -> str:
         """What becomes of users and times, as sentences."""
         genuine = [name for name, kept in (("users", not self.pseudonyms), ("times", self.keeps_times)) if kept]
-        parts = [self.pseudonyms["about"]] if self.pseudonyms else []
-        parts += [f"{' and '.join(genuine).capitalize()} are genuine."] if genuine else []
-        return " ".join([*parts, *([] if self.keeps_times else [self.times])])
+        users = self.pseudonyms["about"] if self.pseudonyms else ""
+        kept = f"{' and '.join(genuine).capitalize()} are genuine." if genuine else ""
+        return " ".join(filter(None, (users, kept, "" if self.keeps_times else self.times)))
 
     @property
     def same_category(self) -> bool:
@@ -161,9 +157,11 @@ class ReleaseView:
         """What a substitute has in common with the clean venue, and which aggregates the draws publish."""
         found, texts = self.manifest["disclosure"], TEXTS["disclosure"]
         shown, category = "; ".join(found["aggregates"]), found["category"]
-        parts: list[str] = [texts.get(category, texts["any"])]
-        parts += [texts["hidden"]] if category in ("exact", "group") and self.hides and not self.same_category else []
-        return " ".join([*parts, *([texts["aggregates"].format(shown)] if shown else [])])
+        hidden = category in ("exact", "group") and self.hides and not self.same_category
+        aggregates = texts["aggregates"].format(shown) if shown else ""
+        return " ".join(
+            filter(None, (texts.get(category, texts["any"]), texts["hidden"] if hidden else "", aggregates))
+        )
 
     @property
     def utility_measures(self) -> list[UtilityMeasure]:
@@ -194,17 +192,16 @@ class ReleaseView:
         because = TEXTS["left_genuine"]["own_sets" if self.own_sets else "other"]
         text = f"{both} of the released rows keep their clean venue: {share(left['share'], 1)} ({left['rows']:,} of "
         text += f"{len(self.table):,}) are left genuine" + (f", because {because}" if left["rows"] else "")
-        chance = (
-            f"; {share(own['share'], 1)} ({own['rows']:,}) drew it from their set by chance, and nothing marks them"
-        )
-        return text + (chance if own["rows"] else "") + "."
+        if own["rows"]:
+            text += (
+                f"; {share(own['share'], 1)} ({own['rows']:,}) drew it from their set by chance, and nothing marks them"
+            )
+        return f"{text}."
 
     @property
     def outcomes(self) -> dict[str, str]:
-        """The outcomes of rows by their key in the manifest."""
-        own = TEXTS["outcomes_of_own_sets"] if self.own_sets else {}
         withheld = {"no_candidate": "withheld: no candidate nearby"} if self.withheld else {}
-        return {**TEXTS["outcomes"], **own, **withheld}
+        return TEXTS["outcomes"] | (TEXTS["outcomes_of_own_sets"] if self.own_sets else {}) | withheld
 
 
 def open_release(
@@ -247,9 +244,8 @@ def read_audits(paths: Sequence[Path]) -> Audits:
                 f"{option('audits', path)} is not what ghostpoi audit --json prints; run the audit again"
             ) from None
         if digest in audits:
-            raise InputError(
-                f"{option('audits', path)} measured the same file as an earlier one; give one audit of each file"
-            )
+            twice = f"{option('audits', path)} measured the same file as an earlier one"
+            raise InputError(f"{twice}; give one audit of each file")
         audits[digest] = found
     return audits
 

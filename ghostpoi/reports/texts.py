@@ -17,7 +17,6 @@ from markupsafe import Markup
 from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.audits.controls import CONTROLS
 from ghostpoi.audits.measures.gaps import Spread
-from ghostpoi.draw.methods import METHODS
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -87,11 +86,6 @@ PER_USER = ("gyration", "visits")  # groups of measures that describe users
 UTILITY = [UtilityMeasure(*row) for row in TEXTS["utility"]]
 
 
-def method_label(name: str) -> str:
-    """The name of a method."""
-    return METHODS[name].label if name in METHODS else name
-
-
 def victim_label(name: str) -> str:
     """The name of a victim's training data: an adversary, a control, or a random release under an adversary."""
     if name in ADVERSARIES:
@@ -122,10 +116,8 @@ def known_to(name: str) -> str:
 
 def adversary_text(name: str) -> str:
     """What an adversary knows and does; nothing for one that is not registered."""
-    if name not in ADVERSARIES:
-        return ""
-    does = ADVERSARIES[name].does
-    return f"Knows: {known_to(name)}. {does[:1].upper()}{does[1:]}."
+    does = ADVERSARIES[name].does if name in ADVERSARIES else ""
+    return does and f"Knows: {known_to(name)}. {does[:1].upper()}{does[1:]}."
 
 
 def share(value: float, digits: int = 0) -> str:

@@ -1,8 +1,7 @@
 """What victims predict and adversaries restore: accuracy on clean test sessions, its floors, the recovered share.
 
-Popularity and staying are the floors: they need no knowledge of who goes where. On NYC, staying is right at .07 of all
-steps and, by definition, at no move; so accuracy on moves shows what a victim learned about where people go. Markov is
-a cheap second victim without a training recipe: on clean NYC it reaches the acc@1 of a good Transformer (.18).
+Popularity and staying are the floors: they need no knowledge of who goes where. Staying is right at no move, so
+accuracy on moves shows what a victim learned about where people go.
 """
 
 import math
@@ -117,12 +116,8 @@ def recovery(clean: Ints, released: Ints, restored: Ints, leaked: Bools) -> dict
     `restored`: positions that hold the clean POI, including those that the publisher never changed; compare it with
     A1's. `of_substituted`: substituted positions that hold it. `spoiled`: unchanged positions that no longer hold it.
     """
-    right, changed = restored == clean, released != clean
-    asked = {
-        "restored": right[~leaked],
-        "of_substituted": right[~leaked & changed],
-        "spoiled": ~right[~leaked & ~changed],
-    }
+    right, changed = (restored == clean)[~leaked], (released != clean)[~leaked]
+    asked = {"restored": right, "of_substituted": right[changed], "spoiled": ~right[~changed]}
     return {name: share(yes) for name, yes in asked.items()}
 
 

@@ -1,13 +1,9 @@
 """What no adversary can exceed who names the clean venue of a visit, for methods that release crowds.
 
-`crowd`, `k-anonymous` and `randomised-response` draw each released venue from the crowd of the clean one, with fixed
-probabilities and independent noise. Given the crowds, released venues say nothing more (`crowd`, `k-anonymous`), or
-something about their own visit alone (`randomised-response`). So the best guess is known: the member of the crowd that
-is likeliest under what the adversary holds beforehand. Its share of right guesses is the Bayes vulnerability. Guessing
-entropy is the mean number of guesses until one is right, in the best order.
-
-A figure holds in a world whose visits follow its prior. Under `habits`, where the prior is what each person really did,
-it holds in the world as it is: no rule that looks at the user and the crowd of a visit is right more often.
+Each released venue is drawn from the crowd of the clean one with fixed probabilities and independent noise, so the best
+guess is the member that is likeliest under what the adversary holds beforehand. Its share of right guesses is the Bayes
+vulnerability; guessing entropy is the mean number of guesses until one is right. A figure holds in a world whose visits
+follow its prior. Under `habits`, the prior is what each person really did, and it holds in the world as it is.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,17 +30,14 @@ class CrowdVisits:
 
 def bound(visits: CrowdVisits, priors: Mapping[str, Outside]) -> dict[str, float]:
     """Return the Bayes vulnerability and the guessing entropy of a visit under each prior, and under true habits."""
-    found = dict[str, float]()
-    for name, prior in priors.items():
-        found |= _measures(name, visits, list(_memoryless(visits, prior)))
-    return found | _measures(HABITS, visits, list(_habits(visits)))
-
-
-def _measures(name: str, visits: CrowdVisits, parts: list[tuple[Floats, Floats, Floats]]) -> dict[str, float]:
-    total = max(1, len(visits.venue))
-    right = sum(float(count @ vulnerability(chance, emitted)) for chance, emitted, count in parts)
-    tried = sum(float(count @ guesses(chance, emitted)) for chance, emitted, count in parts)
-    return {f"{name}_vulnerability": right / total, f"{name}_guesses": tried / total}
+    found, total = dict[str, float](), max(1, len(visits.venue))
+    every = {name: _memoryless(visits, prior) for name, prior in priors.items()} | {HABITS: _habits(visits)}
+    for name, each in every.items():
+        parts = list(each)
+        right = sum(float(count @ vulnerability(chance, emitted)) for chance, emitted, count in parts)
+        tried = sum(float(count @ guesses(chance, emitted)) for chance, emitted, count in parts)
+        found |= {f"{name}_vulnerability": right / total, f"{name}_guesses": tried / total}
+    return found
 
 
 def vulnerability(chance: Floats, emitted: Floats) -> Floats:

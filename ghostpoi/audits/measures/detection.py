@@ -1,12 +1,9 @@
 """A12, the detector: can a reader distinguish released sessions from clean ones?
 
-The adversary holds the release and, for the leaked sessions, both forms. It learns from the leaked sessions and is then
-shown every other session in one form only: half of them clean, half released. An AUC of .5 means that it never can, 1
-that it always can. Clean forms of sessions that did not leak serve as questions, never as training data. Statistics
-that describe a session leave out its own forms: the release contains every released session verbatim, so finding it
-there would say nothing.
-
-Do not trust the result with few leaked sessions: a detector that learned little reports .5 for any release.
+The adversary learns from both forms of the leaked sessions and is then shown every other session in one form: half of
+them clean, half released. An AUC of .5 means that it never can, 1 that it always can. Statistics that describe a
+session leave out its own forms, because the release contains every released session verbatim. Do not trust the result
+with few leaked sessions: a detector that learned little reports .5 for any release.
 """
 
 import numpy as np
@@ -92,8 +89,7 @@ def features(poi: Ints, clean: Sessions, released: Ints, leaked: Bools, vocabula
     def step(x: Ints) -> Longs:
         return np.where(later, np.roll(x, 1), 0).astype(np.int64) * rows + x
 
-    def keys(x: Ints) -> dict[str, Longs]:
-        """What is counted: equal numbers stand for the same venue, step and so on."""
+    def keys(x: Ints) -> dict[str, Longs]:  # equal numbers stand for the same venue, step and so on
         category = v.category[x].astype(np.int64)
         steps = {"step": step(x), "category step": step(np.where(x > 0, v.category[x] + 1, 0))}
         return {"venue": x.astype(np.int64), "category": category, "habit": user * rows + x, **steps}
@@ -106,11 +102,14 @@ def features(poi: Ints, clean: Sessions, released: Ints, leaked: Bools, vocabula
         return np.log1p(elsewhere(sources[leak][name][where], session[where], asked[name], session))
 
     popular, known_popular = seen("venue"), seen("venue", leak=True)
+    again = session * rows + poi
+    repeated = np.ones(len(again), bool)
+    repeated[np.unique(again, return_index=True)[1]] = False
     columns = [
         later, np.log1p(km), later & (before == poi), np.log1p(speed), np.log1p(gap), np.sin(hour), np.cos(hour),
         popular, popular - seen("category"), known_popular, popular - known_popular,
         seen("step"), seen("step", leak=True), seen("category step"), seen("habit"), seen("habit", leak=True),
-        _repeated(session * rows + poi),
+        repeated,
     ]  # fmt: skip
     return np.stack([np.asarray(c, np.float64) for c in columns], axis=1)
 
@@ -125,13 +124,6 @@ def elsewhere(key: Longs, session: Longs, asked: Longs, asked_session: Longs) ->
     at = np.minimum(np.searchsorted(pair, wanted), max(0, len(pair) - 1))
     own = np.where(pair[at] == wanted, count[at], 0) if len(pair) else np.zeros(len(asked), np.int64)
     return everywhere - own
-
-
-def _repeated(key: Longs) -> Bools:
-    """Whether each key occurred before."""
-    first = np.zeros(len(key), bool)
-    first[np.unique(key, return_index=True)[1]] = True
-    return ~first
 
 
 def _of(sessions: Sessions, features: Floats, which: Longs) -> tuple[Floats, Longs]:

@@ -3,18 +3,14 @@
 Gaps are computed per seed, then averaged: the victims of one seed share data and release, so their noise cancels. A
 difference is clear if its 95% interval (Student's t over the seeds) excludes 0 and, if the number of test positions is
 known, it exceeds twice the binomial sampling error. With two seeds, twice the standard deviation replaces the interval;
-with one seed, only the sampling error decides. If accuracies were rounded, the difference must be clear by more than a
-step of the rounding. Any other difference is inside the spread and is never called a win.
+with one seed, only the sampling error decides. Rounded accuracies must differ by more than a step of the rounding.
 
-Studies are stricter. A difference of accuracies must also be at least PRACTICAL, since enough seeds make any difference
-certain. Where differences answer one question together, such as whether GHOST wins anywhere, they share the level of 5%
-by Holm's correction.
+Studies are stricter: a difference must be at least PRACTICAL, and differences that answer one question together share
+the level of 5% by Holm's correction.
 
-The difference between two predictors over the same test steps has an interval of its own. Both predict the same steps
-under the same seeds, so differences are taken step by step. Steps of one person resemble each other, so the interval
-comes from drawing persons again and again with replacement, and seeds with them (a bootstrap over two crossed
-factors). Its ends are percentiles of the drawn means. All comparisons over the same steps share the draws, so that a
-predictor with fewer hits never gets a higher end.
+Two predictors over the same test steps are compared step by step. Steps of one person resemble each other, so the
+interval comes from drawing persons, and seeds with them, again and again with replacement (a bootstrap over two crossed
+factors). All comparisons share the draws, so that a predictor with fewer hits never gets a higher end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -105,8 +101,7 @@ def gaps(
 ) -> Gaps:  # fmt: skip
     """Return the gaps from the accuracy per seed of the clean victim and of every adversary's victim.
 
-    All sequences follow the same order of seeds. A positive gap means that the release denies something; a positive
-    survival gap means that the adversary wins something back.
+    A positive gap means that the release denies something; a positive survival gap, that the adversary wins some back.
     """
     if any(len(values) != len(clean) for values in adversaries.values()):
         raise ValueError("every adversary needs the same seeds as the clean victim")

@@ -43,8 +43,7 @@ class Visits:
 
     def take(self, rows: Bools | Longs) -> "Visits":
         """Return these check-ins."""
-        names = ("person", "unit", "time", "cell", "token", "venue")
-        return Visits(*(getattr(self, name)[rows] for name in names))
+        return Visits(*(column[rows] for column in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -55,16 +54,12 @@ class Matcher:
     seconds: int
     around: tuple[int, ...] = ()  # what is added to a known cell for each cell that fits; none: the place is unknown
 
-    @property
-    def _cells(self) -> int:
-        return int(self.shown.cell.max(initial=0)) + 1
-
     def _codes(self, visits: Visits, offset: int) -> Longs:
         """Number moments and cells; -1 where no cell can fit."""
         if not self.around:
             return visits.time // self.seconds
-        cell = visits.cell + offset
-        return np.where((cell >= 0) & (cell < self._cells), visits.time // self.seconds * self._cells + cell, -1)
+        cell, cells = visits.cell + offset, int(self.shown.cell.max(initial=0)) + 1
+        return np.where((cell >= 0) & (cell < cells), visits.time // self.seconds * cells + cell, -1)
 
     @cached_property
     def _index(self) -> tuple[Longs, Longs, Longs]:
@@ -84,18 +79,21 @@ class Matcher:
         found[self.shown.unit] = self.shown.person
         return found
 
-    def people(self, owner: Longs, unit: Longs) -> tuple[Longs, Longs]:
-        """Return the distinct people behind the units of each owner: pairs of an owner and a person."""
-        size = int(self.person_of.max(initial=0)) + 1
-        each = owner * size + self.person_of[unit]
-        if not self._one_unit_each:
-            each = distinct(each)
-        return each // size, each % size
-
     @cached_property
     def _one_unit_each(self) -> bool:
         units = distinct(self.shown.unit)
         return len(units) == len(distinct(self.person_of[units]))
+
+    def people(self, owner: Longs, unit: Longs) -> tuple[Longs, Longs]:
+        """Return the distinct people behind the units of each owner: pairs of an owner and a person."""
+        size = int(self.person_of.max(initial=0)) + 1
+        each = owner * size + self.person_of[unit]
+        return np.divmod(each if self._one_unit_each else distinct(each), size)
+
+    @cached_property
+    def moments(self) -> int:
+        """How many distinct ones there are, at least 1."""
+        return max(1, len(np.unique(self.shown.time // self.seconds)))
 
     def _numbers(self, known: Visits) -> list[Longs]:
         """The place of each known check-in among the distinct codes, one array per cell around; -1: nobody is there."""
@@ -116,8 +114,7 @@ class Matcher:
             count = np.searchsorted(pairs, (number[some] + 1) * self._units) - first
             at = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
             found.append(np.repeat(some, count) * self._units + unit[at])
-        joint = found[0] if len(found) == 1 else distinct(np.concatenate(found))
-        return joint // self._units, joint % self._units
+        return np.divmod(found[0] if len(found) == 1 else distinct(np.concatenate(found)), self._units)
 
     def fit(self, known: Visits, unit: Longs) -> Bools:
         """Mark the known check-ins, (N,), that one of these units, (N,), may have made."""
@@ -135,13 +132,9 @@ def singled_out(matcher: Matcher, known: Visits, drawn: Longs) -> Bools:
     `drawn` (D, K) are indices into `known`. Check-ins under one pseudonym count together, others each alone: it is
     enough that one group fits the pseudonyms of one person only. A person who is shown must be that person.
     """
-    size = max(1, PAIRS_AT_ONCE // (len(matcher.shown) // max(1, _moments(matcher)) + 1))
+    size = max(1, PAIRS_AT_ONCE // (len(matcher.shown) // matcher.moments + 1))
     parts = [_singled_out(matcher, known, drawn[at : at + size]) for at in range(0, len(drawn), size)]
     return np.concatenate(parts) if parts else np.zeros(drawn.shape, bool)
-
-
-def _moments(matcher: Matcher) -> int:
-    return len(np.unique(matcher.shown.time // matcher.seconds))
 
 
 def _singled_out(matcher: Matcher, known: Visits, drawn: Longs) -> Bools:
@@ -177,7 +170,7 @@ def distinct(values: Longs) -> Longs:
 
 def unicity(matcher: Matcher, known: Visits, drawn: Longs, people: int) -> list[Floats]:
     """Return the tally of people who are singled out by k of their check-ins, for every k."""
-    each = drawn.shape[1] * len(matcher.shown) // max(1, _moments(matcher))  # who fits the moments of a draw, about
+    each = drawn.shape[1] * len(matcher.shown) // matcher.moments  # who fits the moments of a draw, about
     drawn = drawn[:: max(1, len(drawn) * each // MOST_PAIRS)]
     found, who = singled_out(matcher, known, drawn), known.person[drawn[:, 0]]
     return [tally(who, found[:, k], people) for k in range(drawn.shape[1])]
@@ -366,8 +359,7 @@ def likelihood(visits: Visits, kind: Bools, people: int) -> Floats:
     """
     token = np.unique(visits.token, return_inverse=True)[1]
     share = np.bincount(token, kind[visits.venue]) / np.maximum(np.bincount(token), 1)
-    sure = np.bincount(visits.person, -np.log(np.maximum(1 - share[token], 1e-9)), people).astype(float)
-    return sure
+    return np.bincount(visits.person, -np.log(np.maximum(1 - share[token], 1e-9)), people).astype(float)
 
 
 def flagged(sure: Floats, truth: Bools, among: Bools) -> float:
@@ -404,7 +396,5 @@ def draws(person: Longs, most_people: int, each: int, known: int, generator: np.
     first = np.cumsum(count) - count
     enough = np.flatnonzero(count >= known)
     chosen: Sequence[int] = np.sort(generator.permutation(enough)[:most_people]).tolist()
-    found = [
-        first[one] + np.argsort(generator.random((each, count[one])), axis=1)[:, :known] for one in chosen
-    ]  # fmt: skip
+    found = [first[one] + np.argsort(generator.random((each, count[one])), axis=1)[:, :known] for one in chosen]
     return order[np.concatenate(found)] if found else np.empty((0, known), np.int64)

@@ -60,22 +60,16 @@ def profile(sessions: Sessions, poi: Ints, vocabulary: Vocabulary) -> Profile:
     """Count the POIs (N,), each in 1..P, at the positions of `sessions`."""
     user = np.unique(sessions.user, return_inverse=True)[1][sessions.session_of()]  # (N,)
     hour = sessions.time // 3600 % HOURS  # UTC; another time zone would only rename the hours
-    category = vocabulary.category[poi].astype(np.int64)
-    squares = _squares(vocabulary)
-    square = squares[poi]
-    step = sessions.steps()
+    category, squares = vocabulary.category[poi].astype(np.int64), _squares(vocabulary)
+    square, step = squares[poi], sessions.steps()
+    here, there = square[step], square[step + 1]
     visited = np.unique(user * len(vocabulary) + poi)  # one per user and POI
     return Profile(
-        poi.astype(np.int64),
-        category,
-        category * HOURS + hour,
-        square * HOURS + hour,
-        square[step] * (int(squares.max()) + 1) + square[step + 1],
-        square[step] != square[step + 1],
-        _gyration(user, vocabulary.lat[poi], vocabulary.lon[poi]),
-        np.bincount(visited // len(vocabulary)),
+        poi.astype(np.int64), category, category * HOURS + hour, square * HOURS + hour,
+        here * (int(squares.max()) + 1) + there, here != there,
+        _gyration(user, vocabulary.lat[poi], vocabulary.lon[poi]), np.bincount(visited // len(vocabulary)),
         1 - len(visited) / len(poi) if len(poi) else 0.0,  # every visit but a user's first to each POI
-    )
+    )  # fmt: skip
 
 
 def utility(
@@ -96,8 +90,7 @@ def utility(
     moves = a > 0
     return {
         "popularity": {
-            "poi_js": _js(before.poi[may], after.poi),
-            "category_js": _js(before.category[may], after.category),
+            "poi_js": _js(before.poi[may], after.poi), "category_js": _js(before.category[may], after.category),
         },
         "flows": {
             "common_part": _common_part(before.flow, after.flow),
@@ -108,19 +101,16 @@ def utility(
             "cell_hour_js": _js(before.square_hour, after.square_hour),
         },
         "gyration": {
-            "mean_km_before": _mean(a),
-            "mean_km_after": _mean(b),
+            "mean_km_before": _mean(a), "mean_km_after": _mean(b),
             "wasserstein_km": _mean(np.abs(np.sort(a) - np.sort(b))),  # both have the same users
             "relative_change": _mean(np.abs(b - a)[moves] / a[moves]),
         },
         "visits": {
-            "revisit_rate_before": before.revisits,
-            "revisit_rate_after": after.revisits,
-            "unique_pois_before": _mean(before.unique),
-            "unique_pois_after": _mean(after.unique),
+            "revisit_rate_before": before.revisits, "revisit_rate_after": after.revisits,
+            "unique_pois_before": _mean(before.unique), "unique_pois_after": _mean(after.unique),
             "unique_pois_relative_change": _mean(np.abs(after.unique - before.unique) / before.unique),
         },
-    }
+    }  # fmt: skip
 
 
 def utility_with_control(
@@ -159,8 +149,8 @@ def _gyration(user: Longs, lat: Floats, lon: Floats) -> Floats:
 def _counts(before: Longs, after: Longs) -> tuple[Longs, Longs]:
     """How often each thing occurs before and after, over everything that occurs at all."""
     things, which = np.unique(np.concatenate([before, after]), return_inverse=True)
-    n = len(things)
-    return np.bincount(which[: len(before)], minlength=n), np.bincount(which[len(before) :], minlength=n)
+    one, two = np.split(which, [len(before)])
+    return np.bincount(one, minlength=len(things)), np.bincount(two, minlength=len(things))
 
 
 def _js(before: Longs, after: Longs) -> float:

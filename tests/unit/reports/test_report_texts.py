@@ -10,7 +10,7 @@ from ghostpoi.attack.adversaries import ADVERSARIES
 from ghostpoi.audits.controls import CONTROLS
 from ghostpoi.audits.verdicts import CANNOT_TELL, LITTLE, MUCH, NOTHING, worst
 from ghostpoi.reports import texts
-from ghostpoi.reports.audit_view import AuditView, GivenAway
+from ghostpoi.reports.audit_view import AuditView, GivenAway, tone_of
 
 
 def test_text_is_made_harmless() -> None:
@@ -45,7 +45,7 @@ def test_headlines() -> None:
 
 
 def test_tones() -> None:
-    assert [view(word, word).tone for word in (MUCH, LITTLE, NOTHING, CANNOT_TELL)] == ["much", "little", "nothing", ""]
+    assert [tone_of(word) for word in (MUCH, LITTLE, NOTHING, CANNOT_TELL)] == ["much", "little", "nothing", ""]
 
 
 def test_what_was_compared_is_said() -> None:
