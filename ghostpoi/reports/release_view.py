@@ -157,11 +157,10 @@ class ReleaseView:
         """What a substitute has in common with the clean venue, and which aggregates the draws publish."""
         found, texts = self.manifest["disclosure"], TEXTS["disclosure"]
         shown, category = "; ".join(found["aggregates"]), found["category"]
-        hidden = category in ("exact", "group") and self.hides and not self.same_category
-        aggregates = texts["aggregates"].format(shown) if shown else ""
-        return " ".join(
-            filter(None, (texts.get(category, texts["any"]), texts["hidden"] if hidden else "", aggregates))
-        )
+        parts = [texts.get(category, texts["any"])]
+        if category in ("exact", "group") and self.hides and not self.same_category:
+            parts.append(texts["hidden"])
+        return " ".join([*parts, *([texts["aggregates"].format(shown)] if shown else [])])
 
     @property
     def utility_measures(self) -> list[UtilityMeasure]:
