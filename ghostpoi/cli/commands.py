@@ -161,9 +161,12 @@ def audit(json: bool, everybody: bool, make_report: bool, dry_run: bool, **asked
     Call it again to resume after an interruption.
     """
     release, names = asked["release"], asked["adversaries"]
-    if make_report and (asked["no_store"] or not release.is_dir()):
+    if make_report and asked["no_store"]:
+        raise InputError(f"{option('make_report')} shows the stored audit; leave {option('no_store')} out")
+    if make_report and not release.is_dir():
         raise InputError(
-            f"{option('make_report')} needs a release folder and a stored audit; leave {option('no_store')} out"
+            f"{option('make_report')} needs a folder of ghostpoi protect, which {release} is not; for another tool's "
+            "file, keep what audit --json prints and give it to report --audit"
         )
     if everybody and names is not None:
         raise InputError(

@@ -11,6 +11,7 @@ from ghostpoi.reports.texts import plain, share
 
 FOUND = 0.1  # more people than by chance are singled out: worth a warning
 RANDOM_LOSS = 0.8  # of what the same visits in random places lose: hardly better than noise
+TELLING = 0.25  # where random places lose less, as in a small city, they say nothing about noise
 USEFUL = 0.4  # of the trips between squares survive; what `choose` asks for
 NEXT_VENUE, PERSON, STATISTICS = "What a model learns", "Whether a person can be found", "What it costs"
 VISITS = "Whether visits can be read back"  # of an audit that measured no people
@@ -71,16 +72,14 @@ def decision(release: ReleaseView) -> Decision:
         action = "Do not publish it yet: what can be learned from it has not been measured."
         return Decision("Not audited yet", "", action, [], "Measure it with the clean file:", command)
     found = list(answers(audit))
-    noise = any(one.verdict == NOISE for one in found)
     word = audit.decision or worst(one.verdict for one in audit.gives_away.values())
     headline, tone = word[:1].upper() + word[1:], MARKS.get(word, tone_of(word))
     if word in (UNSURE, CANNOT_TELL):
         headline, tone = "Cannot tell yet", ""
-    elif noise and word not in (BEYOND, MUCH):
-        headline, tone = f"{headline}, but of little use", "little"
-    elif word in (WITHIN, NOTHING) and _people_unlimited(audit):
-        headline, tone = f"{headline}, but people can be found", "little"
-    return Decision(headline, tone, *_next(word, release, audit, found, noise), audit.decision is None)
+    elif word in (WITHIN, NOTHING) and (_is_noise(found) or _people_unlimited(audit)):
+        tone = "little"
+    action, how, command = _next(word, release, audit, found)
+    return Decision(headline, tone, action, found, how, command, audit.decision is None)
 
 
 def answers(audit: AuditView) -> Iterator[Answer]:
@@ -105,10 +104,12 @@ def answers(audit: AuditView) -> Iterator[Answer]:
     if "common_part" in flows:
         lost, shuffled = 1 - flows["common_part"], flows.get("common_part_shuffled")
         random_loss = None if shuffled is None else 1 - shuffled
-        noise = lost > 1 - USEFUL or (random_loss is not None and lost > RANDOM_LOSS * random_loss)
+        noise = lost > 1 - USEFUL
         text, controls = "of trips between parts of the city are lost or invented.", [("all lost", 1.0)]
         if random_loss is not None:
-            text += f" With random places it would be {_short(random_loss)}."
+            noise = noise or lost > RANDOM_LOSS * random_loss >= RANDOM_LOSS * TELLING
+            text += f" With random places it would be {_short(random_loss)}"
+            text += "." if random_loss >= TELLING else ", as the city is small."
             controls.insert(0, ("random places", random_loss))
         yield Answer(STATISTICS, lost, text, tuple(controls), *((NOISE, "little") if noise else ()))
 
@@ -127,11 +128,15 @@ def _learned(audit: AuditView, leak: str, found: GivenAway) -> Answer:
     allowed, verdict, tone, limit = _mark(audit, leak)
     clean = max(audit.clean.acc1["mean"] - audit.controls[found.control].acc1["mean"], 0.0)
     held = f", by somebody who holds {_short(audit.leak)} of the real data" if leak == "with_leak" else ""
-    text = f"of next visits more are guessed right with it than without it{held}."
+    more = "more are guessed right with it than without it"
+    text = f"of next visits {more}{held}."
+    if found.mean <= 0:
+        text = f"No {more.replace('more', 'more next visits')}{held}."
     text += f"{allowed} The real data would add {_short(clean)}."
     unsure = verdict == SHORT[UNSURE] or (not verdict and found.verdict == CANNOT_TELL)
     controls = sorted((*limit, ("real data", clean)), key=lambda c: c[1])
-    return Answer(NEXT_VENUE, found.mean, text, tuple(controls), verdict, tone, found.high if unsure else None)
+    most = max(found.high, 0.0) if unsure else None
+    return Answer(NEXT_VENUE, max(found.mean, 0.0), text, tuple(controls), verdict, tone, most)
 
 
 def _person(audit: AuditView, row: PersonRow) -> Answer:
@@ -162,13 +167,17 @@ def _people_unlimited(audit: AuditView) -> bool:
     return found and not any(limit.key == PERSONS for limit in audit.limits)
 
 
-def _next(
-    word: str, release: ReleaseView, audit: AuditView, found: list[Answer], noise: bool
-) -> tuple[str, list[Answer], str, str]:  # fmt: skip
-    """What the verdict means, the numbers, what to do now, and the command."""
-    folder = plain(release.folder)
+def _is_noise(found: list[Answer]) -> bool:
+    return any(one.verdict == NOISE for one in found)
+
+
+def _next(word: str, release: ReleaseView, audit: AuditView, found: list[Answer]) -> tuple[str, str, str]:
+    """What the verdict means, what to do now, and the command."""
+    folder, noise, people = plain(release.folder), _is_noise(found), _people_unlimited(audit)
+    again = f"ghostpoi audit FILE {folder} --config ghostpoi.toml --report"
     if word in (BEYOND, MUCH):
         dangers = [DANGERS[one.title] for one in found if one.verdict == SHORT[BEYOND]] or [DANGERS[NEXT_VENUE]]
+        dangers += [DANGERS[PERSON]] if people else []
         action, how = f"Do not publish it: {', and '.join(dangers)}.", "Try settings that protect better:"
         command = "ghostpoi choose FILE"
     elif word in (UNSURE, CANNOT_TELL) and audit.not_run:
@@ -181,20 +190,21 @@ def _next(
         how += "Take a file with more people or a longer time:"
         command = f"ghostpoi protect LARGER_FILE -o {folder}-larger\n"
         command += f"ghostpoi audit LARGER_FILE {folder}-larger --report"
+    elif people:
+        action = f"Do not publish it yet: {DANGERS[PERSON]}{', and most of it is noise' if noise else ''}."
+        how, command = "Set a limit on people, and audit again:", f"{again}   # [limits] persons = 0.2"
+        if release.ours and not release.pseudonyms:
+            how = "Set a limit on people, and let user ids and times change:"
+            command = f"ghostpoi protect FILE -o {folder}-2 --for public\n{command.replace(folder, f'{folder}-2', 1)}"
     elif noise:
-        action = "You may publish it, but it is of little use: most of it is noise."
-        how = "Try settings that keep more:"
-        command = f"ghostpoi choose FILE --min-flows {USEFUL:g}"
-    elif _people_unlimited(audit) and release.ours and not release.pseudonyms:
-        action = "Do not publish it yet: people can be found in it."
-        how = "Set a limit on people, and let user ids and times change:"
-        command = f"ghostpoi protect FILE -o {folder}-2 --for public\n"
-        command += f"ghostpoi audit FILE {folder}-2 --config ghostpoi.toml --report   # [limits] persons = 0.2"
+        action = "It is of little use: most of it is noise."
+        if audit.decision is not None:
+            action = "You may publish it, but it is of little use: most of it is noise."
+        how, command = "Try settings that keep more:", f"ghostpoi choose FILE --min-flows {USEFUL:g}"
     elif audit.decision is None:
         action = "You have set no limits, so you must judge whether that is too much."
-        how = "Write your limits into a file, and audit again:"
-        command = f"ghostpoi audit FILE {folder} --config ghostpoi.toml"
+        how, command = "Write your limits into a file, and audit again:", again.removesuffix(" --report")
     else:
         action, how = "You can publish it.", "Check the folder once more before you do:"
         command = f"ghostpoi verify {folder} --against FILE"
-    return action, found, how, command
+    return action, how, command

@@ -7,7 +7,7 @@ import pytest
 import sample_releases
 import small_city
 
-from ghostpoi.audits.verdicts import BEYOND, CANNOT_TELL, LITTLE, NOTHING, UNSURE, WITHIN
+from ghostpoi.audits.verdicts import BEYOND, CANNOT_TELL, LITTLE, MUCH, NOTHING, UNSURE, WITHIN
 from ghostpoi.reports.audit_view import AuditView
 from ghostpoi.reports.decision import Decision, decision
 from ghostpoi.reports.release_view import ReleaseView, open_release
@@ -48,10 +48,10 @@ def test_limits_decide(
     assert found.command.startswith(command)
     learned = found.answers[0]
     assert (learned.verdict, learned.tone) == badge
-    assert learned.big == ("≤ -2%" if verdict == UNSURE else "-3%")
+    assert learned.big == ("≤ 0%" if verdict == UNSURE else "0%")  # never a negative number
     assert learned.controls == (("you allow", 0.02), ("real data", pytest.approx(0.16)))
     assert learned.sentence == (
-        "of next visits more are guessed right with it than without it. You allow 2%. The real data would add 16%."
+        "No more next visits are guessed right with it than without it. You allow 2%. The real data would add 16%."
     )
 
 
@@ -76,7 +76,7 @@ def test_what_cannot_be_told_says_what_would_tell(release: ReleaseView) -> None:
 def test_a_safe_release_that_keeps_little_says_so(release: ReleaseView) -> None:
     utility = sample_releases.audit()["utility"] | {"flows": {"common_part": 0.1, "common_part_shuffled": 0.08}}
     found = decided(release, limits=limits(WITHIN), utility=utility)
-    assert (found.headline, found.tone) == ("Within your limits, but of little use", "little")
+    assert (found.headline, found.tone) == ("Within your limits", "little")
     assert found.action == "You may publish it, but it is of little use: most of it is noise."
     assert found.command == "ghostpoi choose FILE --min-flows 0.4"
     lost = found.answers[-1]
@@ -87,9 +87,14 @@ def test_a_safe_release_that_keeps_little_says_so(release: ReleaseView) -> None:
 
 def test_a_release_that_loses_what_random_places_lose_is_noise(release: ReleaseView) -> None:
     utility = sample_releases.audit()["utility"] | {"flows": {"common_part": 0.61, "common_part_shuffled": 0.6}}
-    assert decided(release, utility=utility).headline == "Gives away nothing measurable, but of little use"
-    better = utility | {"flows": {"common_part": 0.84, "common_part_shuffled": 0.64}}
-    assert decided(release, utility=better).headline == "Gives away nothing measurable"
+    noise = decided(release, utility=utility)
+    assert (noise.headline, noise.tone) == ("Gives away nothing measurable", "little")
+    assert noise.action == "It is of little use: most of it is noise."  # without limits, nobody said "may publish"
+    for common_part, shuffled, text in ((0.84, 0.64, "it would be 36%."), (0.86, 0.85, "15%, as the city is small.")):
+        better = utility | {"flows": {"common_part": common_part, "common_part_shuffled": shuffled}}
+        found = decided(release, utility=better)
+        assert (found.tone, found.answers[-1].verdict) == ("nothing", "")
+        assert found.answers[-1].sentence.endswith(text)
 
 
 def test_three_numbers_stand_beside_their_controls(release: ReleaseView) -> None:
@@ -102,8 +107,14 @@ def test_three_numbers_stand_beside_their_controls(release: ReleaseView) -> None
     assert (people.title, people.big) == ("Whether a person can be found", "31%")
     assert people.controls == (("by chance", 0.02), ("real data", 0.9))
     assert people.sentence.endswith("By chance it is 2%. In the real data it is 90%.")
-    assert found.headline == "Gives away nothing measurable, but people can be found"
+    assert (found.headline, found.tone) == ("Gives away nothing measurable", "little")
+    assert found.action == "Do not publish it yet: people can be found in it."
+    assert "ghostpoi audit FILE release-2" in found.command.splitlines()[1]
     assert "--for public" in found.command
+    noise = decided(release, persons=persons, utility={"flows": {"common_part": 0.1, "common_part_shuffled": 0.08}})
+    assert noise.action == "Do not publish it yet: people can be found in it, and most of it is noise."
+    much = decided(release, (MUCH, MUCH), persons=persons)
+    assert much.action.endswith("too much about where people go next, and people can be found in it.")
     assert (lost.title, lost.value) == ("What it costs", pytest.approx(0.4))
     assert decided(release).answers[1].title == "Whether visits can be read back"
     over = decided(release, persons=persons, limits={"decision": BEYOND, "persons": {"limit": 0.2, "verdict": BEYOND}})
