@@ -408,7 +408,9 @@ def test_audit_ends_with_the_report(tmp_path: Path) -> None:
 def test_audit_with_report_is_refused_before_the_work(tmp_path: Path) -> None:
     release = small_city.release("random")
     assert "--report needs" in sentence(called("audit", release.file, release.file, "--report"))
-    assert "--report shows the stored audit" in sentence(called("audit", release.file, release.folder, "--report", "--no-store"))
+    assert "--report shows the stored audit" in sentence(
+        called("audit", release.file, release.folder, "--report", "--no-store")
+    )
 
 
 def test_a_crowd_release_shows_its_crowds() -> None:
