@@ -11,11 +11,12 @@ import numpy as np
 from ghostpoi import formats
 from ghostpoi.api.door import Door
 from ghostpoi.api.given import Given, rows_request, source_of
+from ghostpoi.data.checkins import FIELDS
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.formats.content import PARQUET, load
-from ghostpoi.formats.fields import chosen_columns
+from ghostpoi.formats.fields import COLUMN_NAMES, chosen_columns, plain_name
 from ghostpoi.formats.folder import columns_of
 from ghostpoi.formats.text import first_line
 from ghostpoi.options import in_studio, values_of
@@ -36,7 +37,11 @@ def look(folder: Path, request: Mapping[str, Any], door: Door) -> dict[str, Any]
             file = formats.read(source, dict(request["map"]))
         except InputError as e:
             said = in_studio(e.text).replace(f"{source.path.parent}/", "")
-            return {"readable": False, "error": said, "columns": _bare(source)}
+            columns = _bare(source, request["map"])
+            held = {one["field"] for one in columns}
+            held |= {"category"} | ({"lat", "lon"} if "point" in held else set())
+            lacking = [one for one in FIELDS if one not in held] if columns else []
+            return {"readable": False, "error": said, "columns": columns, "lacking": lacking}
         table = file.table
         report("testing what each column reveals", 1)
         columns, refused, sentence = _columns(file, request, door)
@@ -86,8 +91,8 @@ def _examples(values: Sequence[Any]) -> list[str]:
     return [text if len(text) <= LONG else f"{text[: LONG - 1]}…" for text in list(found)[:SHOWN]]
 
 
-def _bare(source: Source) -> list[dict[str, Any]]:
-    """Return the columns of a table without what they were taken for; none of a file of another kind."""
+def _bare(source: Source, given: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the columns of a table with the fields that their names suggest; none of a file of another kind."""
     try:
         data = load(source)
         if data.startswith(PARQUET):
@@ -104,7 +109,13 @@ def _bare(source: Source) -> list[dict[str, Any]]:
             each = {name: [row[k] for row in cells if k < len(row)] for k, name in enumerate(names)}
     except (InputError, csv.Error):
         return []
-    return [{"name": n, "examples": _examples(v), "field": "", "because": "", "fate": "", "why": ""}
+    field = {column: name for name, column in given.items()}
+    plain = {name: plain_name(name) for name in each if name not in field}
+    for wanted, tiers in COLUMN_NAMES.items():
+        fits = next(filter(None, ([n for n, name in plain.items() if name in tier] for tier in tiers)), [])
+        if wanted not in given and len(fits) == 1:
+            field[fits[0]] = wanted
+    return [{"name": n, "examples": _examples(v), "field": field.get(n, ""), "because": "", "fate": "", "why": ""}
             for n, v in each.items()]  # fmt: skip
 
 

@@ -145,10 +145,10 @@ class Studio:
 
     async def do_columns(self, request: Request) -> Response:
         """Take other decisions about columns, and look again."""
-        names = [column["name"] for column in self.state(LOOK, False).answer.get("columns", [])]
-        self.project = self.now.with_columns(await fields(request), names)
+        form, columns = await fields(request), self.state(LOOK, False).answer.get("columns", [])
+        self.project = self.now.with_columns(form, {column["name"]: column["field"] for column in columns})
         self.project.save()
-        return RedirectResponse("/columns", 303)
+        return RedirectResponse("/leaks" if "then" in form else "/columns", 303)
 
     async def leaks(self, request: Request) -> Response:
         """Show what the file would reveal as it is."""
@@ -165,11 +165,12 @@ class Studio:
 
     async def do_settings(self, request: Request) -> Response:
         """Move dials, and try again."""
-        self.project = self.now.with_settings(await fields(request))
+        form = await fields(request)
+        self.project = self.now.with_settings(form)
         self.project.save()
         if request.headers.get(PART):
             return await self.settings(request)
-        return RedirectResponse("/settings", 303)
+        return RedirectResponse("/release" if "then" in form else "/settings", 303)
 
     # ---- the release
 

@@ -134,10 +134,13 @@ class Project:
             command_line("report", [out], {"dpia": True} | about),
         ]  # fmt: skip
 
-    def with_columns(self, form: Mapping[str, str], names: list[str]) -> "Project":
-        """Return the decisions about columns that a form holds; its fields are numbered as the columns are."""
+    def with_columns(self, form: Mapping[str, str], found: Mapping[str, str]) -> "Project":
+        """Return the decisions about columns that a form holds; its fields are numbered as the columns are.
+
+        `found` has the columns with what they were taken for. A form that agrees states nothing new.
+        """
         taken, keep, drop = dict[str, str](), list[str](), list[str]()
-        for number, name in enumerate(names):
+        for number, name in enumerate(found):
             chosen, fate = form.get(f"field-{number}", ""), form.get(f"fate-{number}", "")
             if chosen in FIELDS:
                 if chosen in taken:
@@ -146,6 +149,8 @@ class Project:
             elif fate in ("keep", "drop"):
                 (keep if fate == "keep" else drop).append(name)
         reading = {name: form[name].strip() for name in READING if form.get(name, "").strip()}
+        if taken == {field: name for name, field in found.items() if field in FIELDS}:
+            taken = self.map
         return replace(self, map=taken, keep=keep, drop=drop, reading=reading)
 
     def with_settings(self, form: Mapping[str, str]) -> "Project":

@@ -35,7 +35,7 @@ def test_columns_are_shown_corrected_and_decided_on(city: Path) -> None:
         told = desk.until("/columns")
         assert "leave it out with “leave out: note”" in told
         assert "These are right" not in told
-        assert "Decide on the columns first" in desk.until("/leaks")
+        assert "decide on the columns first" in desk.until("/leaks")
         with pytest.raises(HTTPError) as refused:
             desk.post("/columns", **{"field-0": "user", "field-1": "user"})
         assert "cannot both be the person" in refused.value.read().decode()
@@ -72,6 +72,17 @@ def test_a_file_without_known_columns_can_be_mapped(tmp_path: Path, city: Path) 
         desk.post("/columns", **form, **{f"fate-{names.index('note')}": "drop"})
         assert "These are right" in desk.until("/columns")
         assert f'user = "c{names.index("user")}"' in desk.get("/settings.toml")
+
+
+def test_what_columns_are_called_is_proposed_where_others_are_not_known(tmp_path: Path, city: Path) -> None:
+    first, rest = city.read_text().split("\n", 1)
+    strange = tmp_path / "strange.csv"
+    strange.write_text(first.replace("user", "Kunde").replace("utc_time", "moment") + "\n" + rest)
+    with running(strange) as desk:
+        told = desk.until("/columns")
+    assert "choose below which column holds the person, which the time;" in told
+    assert "selected>the latitude" in told
+    assert "selected>the person" not in told
 
 
 def test_the_button_ends_it_and_its_child(city: Path) -> None:

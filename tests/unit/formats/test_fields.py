@@ -110,7 +110,7 @@ def test_a_mapped_column_serves_no_other_field() -> None:
 
 
 def test_a_file_may_have_no_category() -> None:
-    assert "category" not in find_columns(Source(Path("x")), ["user", "poi", "kind", "lat", "lon", "time"], {})
+    assert "category" not in find_columns(Source(Path("x")), ["user", "poi", "mood", "lat", "lon", "time"], {})
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,7 @@ def test_parquet_timestamps(save: Save, arrow: pa.Table, unit: str, zone: str | 
         (1, "venue_id", pa.array([b"\xff", b"a", b"b"]), ": the column 'venue_id' has the type binary"),
         (1, "venue_id", pa.array([[1], [2], [3]]), ": the column 'venue_id' has the type list"),
         (6, "lat", pa.array([1, 2, 3]), ": two columns are named 'lat'"),
-        (5, "when", pa.array([1, 2, 3]), ": no column looks like the time"),
+        (5, "moment", pa.array([1, 2, 3]), ": no column looks like the time"),
     ],
 )
 def test_bad_parquet_values_name_their_row(

@@ -44,7 +44,9 @@ def test_a_dial_that_nobody_moved_follows_the_recipient(project: Project) -> Non
 def test_the_settings_file_and_the_commands_repeat_the_decisions(project: Project) -> None:
     names = ["who", "where", "note", "spare"]
     form = {"field-0": "user", "field-1": "poi", "fate-2": "drop", "fate-3": "keep", "timezone": " Europe/Paris "}
-    found = project.with_columns(form, names).with_settings(FORM | {"pseudonyms": "week", "reach_km": "5"})
+    found = project.with_columns(form, dict.fromkeys(names, "")).with_settings(
+        FORM | {"pseudonyms": "week", "reach_km": "5"}
+    )
     stated = tomllib.loads(found.toml())
     assert stated["columns"] == {"user": "who", "poi": "where"}
     assert stated["identity"] == {"pseudonyms": "week"}
@@ -81,4 +83,15 @@ def test_the_release_lies_next_to_the_file(project: Project, name: str) -> None:
 
 def test_two_columns_cannot_hold_the_same(project: Project) -> None:
     with pytest.raises(InputError, match="a and b cannot both be the venue"):
-        project.with_columns({"field-0": "poi", "field-1": "poi"}, ["a", "b"])
+        project.with_columns({"field-0": "poi", "field-1": "poi"}, {"a": "poi", "b": ""})
+
+
+def test_a_form_that_agrees_states_nothing_new(project: Project) -> None:
+    found = {"who": "user", "where": "poi", "note": ""}
+    form = {"field-0": "user", "field-1": "poi", "field-2": "", "fate-2": ""}
+    assert project.with_columns(form, found) == project
+    assert project.with_columns(form | {"field-2": "time"}, found).map == {
+        "user": "who",
+        "poi": "where",
+        "time": "note",
+    }
