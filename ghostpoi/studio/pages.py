@@ -96,10 +96,13 @@ class Studio:
     def start(self, kind: str) -> None:
         self.worker.start(self.now.folder / kind, self.request(kind))
 
-    def ensure(self, kind: str) -> State:
-        """Begin a piece of work that was not done yet, unless a release is being made, which comes first."""
+    def ensure(self, kind: str, *again: str) -> State:
+        """Begin a piece of work that was not done yet, unless a release is being made, which comes first.
+
+        `again` names states, such as failed, in which it begins as well.
+        """
         state = self.state(kind)
-        if state.name in ("none", "interrupted") and self.worker.busy != RELEASE:
+        if state.name in ("none", "interrupted", *again) and self.worker.busy != RELEASE:
             self.start(kind)
             state = self.state(kind)
         return state
@@ -148,6 +151,7 @@ class Studio:
         form, columns = await fields(request), self.state(LOOK, False).answer.get("columns", [])
         self.project = self.now.with_columns(form, {column["name"]: column["field"] for column in columns})
         self.project.save()
+        self.ensure(LOOK, "failed")
         return RedirectResponse("/leaks" if "then" in form else "/columns", 303)
 
     async def leaks(self, request: Request) -> Response:
@@ -168,6 +172,8 @@ class Studio:
         form = await fields(request)
         self.project = self.now.with_settings(form)
         self.project.save()
+        if usable(self.ensure(LOOK)):
+            self.ensure(TRIAL, "failed")
         if request.headers.get(PART):
             return await self.settings(request)
         return RedirectResponse("/release" if "then" in form else "/settings", 303)

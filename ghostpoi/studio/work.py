@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -94,7 +95,8 @@ class Worker:
             return State("done" if answer.get("ok") else "failed", answer, 1.0, steps=steps)
         if self.busy and self.folder == folder:
             now = read(folder / "progress.json")
-            return State("running", {}, float(now.get("share", 0)), now.get("label", ""), now.get("left", ""), steps)
+            left = now.get("left", "") if re.search("[1-9]", now.get("left", "")) else ""  # known, and not over
+            return State("running", {}, float(now.get("share", 0)), now.get("label", ""), left, steps)
         return State("interrupted", steps=steps)
 
 
