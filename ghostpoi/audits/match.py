@@ -150,7 +150,8 @@ def align(pair: TablePair, filters: FilterSettings, window: int = 0) -> AlignedS
     """Build the recipient's sessions and the clean ones at the same positions, split for a window of test sessions."""
     # Sessions are those of the clean times, which the recipient sees as pseudonyms or nearly so.
     data = sessions.build(replace(pair.released, time=pair.clean.time[pair.clean_row]), filters)
-    counts = {"training": len(data.train), "validation": len(data.val), "test": len(data.test)}
+    part = _parts(data.all, filters, window)
+    counts = dict(zip(("training", "validation", "test"), np.bincount(part, minlength=4).tolist(), strict=False))
     if lacking := [name for name, count in counts.items() if not count]:
         raise InputError(
             f"{pair.released.name}: the filters leave no {lacking[0]} sessions "
@@ -162,7 +163,7 @@ def align(pair: TablePair, filters: FilterSettings, window: int = 0) -> AlignedS
     used = np.unique(np.concatenate([before[data.all.row], after[data.all.row]]))
     vocabulary, poi_of = sessions.vocabulary_of(venues, used)
     clean, released = poi_of[before], poi_of[after]
-    everything, part = replace(data.all, poi=clean[data.all.row]), sessions.split(data.all.user, filters, window)
+    everything = replace(data.all, poi=clean[data.all.row])
     about, sample = np.ones(len(part), bool), None
     if data.all.positions > MOST_VISITS:
         about = sampled_users(pair.released.user_ids, data.all, MOST_VISITS)
@@ -179,8 +180,25 @@ def align(pair: TablePair, filters: FilterSettings, window: int = 0) -> AlignedS
 
 def has_sessions(released: Checkins, filters: FilterSettings) -> bool:
     """Whether there are sessions to train, validate and test a victim on."""
-    found = sessions.build(released, filters, may_be_empty=True)
-    return all((len(found.train), len(found.val), len(found.test), found.test.positions - len(found.test)))
+    found = sessions.build(released, filters, may_be_empty=True).all
+    part = _parts(found, filters)
+    return bool(np.all(np.bincount(part, minlength=3)) and np.any(found.length[part == 2] > 1))
+
+
+def _parts(data: Sessions, filters: FilterSettings, window: int = 0) -> NDArray[np.int8]:
+    """Split sessions as `sessions.split` does.
+
+    Where nobody has enough of them for one to validate on, people with several training sessions give their last one,
+    as many people as the share asks for.
+    """
+    part = sessions.split(data.user, filters, window)
+    if filters.val_share and not np.any(part == 1):
+        train = np.flatnonzero(part == 0)
+        user = np.concatenate([[-1], data.user[train], [-1]])
+        last = train[(user[1:-1] == user[:-2]) & (user[1:-1] != user[2:])]
+        count = min(len(last), int(np.ceil(filters.val_share * len(data))))
+        part[last[np.arange(count) * len(last) // max(1, count)]] = 1
+    return part
 
 
 def publisher_of(manifest: dict[str, Any] | None) -> AnyMethod | None:
