@@ -80,7 +80,8 @@ def _parameter(one: Option) -> inspect.Parameter:
     """Return an option as typer takes it."""
     kind = TYPES[one.type]
     kind = list[kind] if one.many else kind  # type: ignore[valid-type]
-    texts: dict[str, Any] = {"help": one.help, "metavar": one.metavar, "min": one.min, "max": one.max}
+    value = None if one.type == "flag" else one.metavar or one.name.upper()
+    texts: dict[str, Any] = {"help": one.help, "metavar": value, "min": one.min, "max": one.max}
     flags = one.flags or ([one.flag] if one.type == "flag" and not one.default else [])  # typer would add --no-...
     make = typer.Argument if one.argument else typer.Option
     if not one.argument:
