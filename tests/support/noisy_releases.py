@@ -5,6 +5,7 @@ The rows of a smaller share of noise are among those of a larger one.
 
 import json
 import random
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,9 @@ def badness(found: dict[str, Any]) -> list[int]:
     return [SEVERITY[word] for word in (*(found["gives_away"][leak]["verdict"] for leak in LEAKS), found["verdict"])]
 
 
-def words_are_monotone(clean: Path, *sets: str) -> None:
-    """Check the words of noise, of noise in part, of a weak crowd and of the clean file itself."""
-    releases = [noisy(clean, scratch() / f"{clean.stem}-{share:g}.txt", share) for share in SHARES]
+def words_are_monotone(clean: Path, shares: Sequence[float], *sets: str) -> None:
+    """Check the words of these shares of noise, from none to all, of a weak crowd and of the clean file itself."""
+    releases = [noisy(clean, scratch() / f"{clean.stem}-{share:g}.txt", share) for share in shares]
     each = [audited(clean, release, *sets) for release in (*releases, weak_crowd(clean))]
     bad = [badness(found) for found in each]
     *parts, crowd = bad
