@@ -222,8 +222,15 @@ class GRUModel(StackedModel):
         into, w, into_bias, bias = (self.weights[f"gru.{kind}_l0"] for kind in kinds)
         gates = torch.baddbmm(into_bias[:, None], x, into.transpose(1, 2))  # (M, N, 3d)
         gates = Pad.apply(gates, rows.step_order, rows.step_rank)  # type: ignore[no-untyped-call]
-        states = _Recurrence.apply(gates, w, bias, rows.running)  # type: ignore[no-untyped-call]
-        return Pad.apply(states, rows.step_rank, rows.step_order)  # type: ignore[no-untyped-call]
+        d, states = w.shape[2], [gates[:, :0, : w.shape[2]]]
+        h = gates.new_zeros(len(gates), max(rows.running, default=0), d)
+        for given in torch.split(gates, rows.running, 1) if rows.running else ():
+            h = h[:, : given.shape[1]]  # shorter windows have ended
+            own = torch.baddbmm(bias[:, None], h, w.transpose(1, 2))
+            reset, update = (given[:, :, : 2 * d] + own[:, :, : 2 * d]).sigmoid().chunk(2, 2)
+            h = torch.lerp(torch.addcmul(given[:, :, 2 * d :], reset, own[:, :, 2 * d :]).tanh(), h, update)
+            states.append(h)
+        return Pad.apply(torch.cat(states, 1), rows.step_rank, rows.step_order)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -236,55 +243,3 @@ class GRU(StackedVictim):
     model_type = GRUModel
     dropout: float = 0.4  # clean NYC validation acc@1 .225, with .2 to .6 it is .223 to .227
     max_positions: int = 50  # a GRU forgets sooner, and each position is one more step to wait for
-
-
-class _Recurrence(torch.autograd.Function):
-    """The states after each token, (M, N, d), from the input's share of the gates, (M, N, 3d), both step by step.
-
-    Autograd would launch three times the kernels. Here a step back is little more than one product.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, gates: Tensor, weight: Tensor, bias: Tensor, running: list[int]) -> Tensor:
-        d = weight.shape[2]
-        states, candidate, inner = (gates.new_empty(*gates.shape[:2], d) for _ in range(3))
-        switches = gates.new_empty(*gates.shape[:2], 2 * d)  # reset and update
-        views = (gates[:, :, : 2 * d], gates[:, :, 2 * d :], switches, *switches.chunk(2, 2), candidate, inner, states)
-        h, bias, w = gates.new_zeros(len(gates), max(running, default=0), d), bias[:, None], weight.transpose(1, 2)
-        for into_switch, into_new, switch, reset, update, new, own_new, state in _by_step(views, running):
-            own_switch, own = torch.split(torch.baddbmm(bias, h[:, : state.shape[1]], w), [2 * d, d], 2)
-            own_new.copy_(own)
-            torch.add(into_switch, own_switch, out=switch).sigmoid_()
-            torch.addcmul(into_new, reset, own, out=new).tanh_()
-            h = torch.lerp(new, h[:, : state.shape[1]], update, out=state)
-        ctx.running = running
-        ctx.save_for_backward(weight, states, candidate, inner, switches)
-        return states
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        weight, states, candidate, inner, switches = ctx.saved_tensors
-        reset, update = switches.chunk(2, 2)
-        # The state before each token: that of the same window a step earlier, or zeros.
-        first = states.new_zeros(len(states), max(ctx.running, default=0), states.shape[2])
-        steps = _by_step((states,), ctx.running)[:-1]
-        before = torch.cat([first, *(h[:, :n] for (h,), n in zip(steps, ctx.running[1:], strict=True))], 1)
-        # How much each gate changes the state; only the gradient of the state is missing.
-        by_candidate = (1 - update) * (1 - candidate * candidate)
-        by_reset = by_candidate * inner * reset * (1 - reset)
-        by_update = (before - candidate) * update * (1 - update)
-        by_own = torch.stack([by_reset, by_update, by_candidate * reset], 2)  # (M, N, 3, d)
-        total, d_own = grad.clone(), torch.empty_like(by_own)
-        later = grad[:, :0]
-        for d_state, by, d_gate, kept in reversed(_by_step((total, by_own, d_own, update), ctx.running)):
-            d_state[:, : later.shape[1]] += later
-            torch.mul(d_state[:, :, None], by, out=d_gate)
-            later = torch.baddbmm(d_state * kept, d_gate.flatten(2), weight)
-        d_gates = torch.cat([d_own[:, :, :2].flatten(2), total * by_candidate], 2)
-        d_own = d_own.flatten(2)  # (M, N, 3d)
-        return d_gates, torch.bmm(d_own.transpose(1, 2), before), d_own.sum(1), None
-
-
-def _by_step(tensors: Sequence[Tensor], running: list[int]) -> list[tuple[Tensor, ...]]:
-    """Return views of each (M, N, ...) at every step."""
-    return list(zip(*(torch.split(t, running, 1) for t in tensors), strict=True)) if running else []
