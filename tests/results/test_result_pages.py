@@ -12,8 +12,11 @@ from docs.blocks.common import DOCS, MARKED, filled, mains, study
 from ghostpoi.cli import app
 from ghostpoi.study.results import GOWALLA, NYC, Results
 
-# The page says that the others, A2 to A20, A23 and A26, have not faced the default on this city.
-FACED = {"none", "posterior", "posterior-no-leak", "posterior-informed", "posterior-informed-no-leak"}
+# The page says that the others, A2, A9, A10, A14 to A16, A20, A23 and A26, have not faced the default on this city.
+FACED = {
+    "none", "frequency", "bigram", "per-user", "deconvolution", "habits", "habits+leak", "posterior",
+    "posterior-no-leak", "posterior-informed", "posterior-informed-no-leak",
+}  # fmt: skip
 RESULT_PAGES = ("results/frontier.md", "results/reproduction.md")
 
 
