@@ -18,7 +18,7 @@ How kept text is written, such as its padding, is tested like a column of its ow
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from shlex import quote
 
@@ -32,7 +32,6 @@ from ghostpoi.columns.dependence import (
     agreement,
     bins,
     codes,
-    counted,
     dependence,
     of_rows,
     of_users,
@@ -41,6 +40,7 @@ from ghostpoi.columns.dependence import (
     venue_gain,
 )  # fmt: skip
 from ghostpoi.columns.order import numbered_by_first_row, order_reveals, venues_dated_by_id
+from ghostpoi.columns.pairs import VenuePairs
 from ghostpoi.columns.related import RELATIONS, Finding, RelatedVenues, refused
 from ghostpoi.columns.traces import Sample, numbers, trace
 from ghostpoi.columns.users import UserTests, check_identifiers, check_user_ids, likeness
@@ -183,6 +183,10 @@ class Tests:
         return of_rows(self.related, self._tested, self.shown)
 
     @cached_property
+    def _pairs(self) -> VenuePairs:
+        return VenuePairs(self.related, self.shown)
+
+    @cached_property
     def _users(self) -> Units:
         return of_users(self.related, self.shown)
 
@@ -294,7 +298,7 @@ class Tests:
         if kind == "user":  # rows of a user are no evidence of their own
             sample = replace(sample, among=np.unique(self.table.user, return_index=True)[1])
         found = trace(column, sample) or self._dependence(kind, column)
-        found = found or (None if kind == "user" else counted(column, self.related, self.shown))
+        found = found or (None if kind == "user" else self._pairs.finding(column))
         known = kind in ("session", "user") or harmless.has_few_values(column) or harmless.increases(column)
         return found if found or known else Finding(0.0, UNKNOWN)
 
@@ -304,16 +308,21 @@ class Tests:
             name: code[self._tested] for name in names if self.kind(name) in ("varying", "session")
             for code in list(islice(self._numberings(self.kind(name), self.rows.get_column(name)), 1))
         }  # fmt: skip
+        found: dict[str, Finding | None] = {}
+        of_values = {name: value_codes(self.rows.get_column(name)) for name in names if self.kind(name) == "varying"}
+        for pair in combinations(of_values, 2):
+            if agreed := self._pairs.together(*(of_values[name] for name in pair)):
+                found |= dict.fromkeys(pair, Finding(agreed, TOGETHER, "more pairs of a venue's rows agree"))
         gain = venue_gain(list(codes.values()), "own", self._units) if len(codes) > 1 else 0.0
         if not gain:
-            return {}
+            return found
         share = {name: self._units.named([code], "own").mean() for name, code in codes.items()}
         names, base = sorted(share, key=share.__getitem__, reverse=True), self._units.predictor["own"].named.mean()
         needed = next(
             (n for n in (2**k for k in range(1, len(names).bit_length()))
              if self._units.named([codes[name] for name in names[:n]], "own").mean() - base > NEEDED * gain), len(names)
         )  # fmt: skip
-        return dict.fromkeys(names[:needed], Finding(gain, TOGETHER, "more venues predicted"))
+        return found | dict.fromkeys(names[:needed], Finding(gain, TOGETHER, "more venues predicted"))
 
     def _numberings(self, kind: str, column: pl.Series) -> Iterable[Longs]:
         """Yield numberings, (N,), of what a column could encode a venue in."""

@@ -25,7 +25,6 @@ from ghostpoi.data.checkins import Bools, Floats, Ints, Longs, Venues
 VENUE_GAIN = 0.02  # largest allowed gain in the share of venues that are predicted
 POSITION_GAIN = 0.05  # largest allowed gain in the explained variance of the position
 RANK_CORRELATION = 0.3  # largest allowed correlation with a distance, speed or habit, beyond the control
-COUNTED = 0.3  # largest allowed share of rows, beyond chance, whose step from the venue's last row is the likelier one
 FEWEST = 40  # predictions; fewer prove nothing
 MOST_ROWS = 200_000  # further users are not tested
 BINS = 64
@@ -263,35 +262,6 @@ def dependence(numberings: Iterable[Longs], units: Units, measures: dict[str, Fl
         for what, true in measures.items():
             found.append(Finding(measure_gain(code, true, units), f"is correlated with {what}", "rank correlation"))
     return strongest(venues) or strongest(positions) or strongest(found)
-
-
-def counted(column: pl.Series, related: RelatedVenues, shown: Longs | None) -> Finding | None:
-    """Look for numbers that each venue counts: from any start, round and round, or with visits outside the file.
-
-    A row is followed by the next one at its venue, of another user. The control is the row that is next in time to that
-    one, at a venue that is `shown` in the same way. Half of the rows teach which steps are likelier at a venue.
-    """
-    if column.dtype in (pl.String, pl.Categorical, pl.Enum):
-        column = column.cast(pl.String).str.extract(r"(\d{1,15})\D*$")
-    value, table = numbers(column), related.table
-    by_venue = related.by_time[np.argsort(table.venue[related.by_time], kind="stable")]
-    kind = np.zeros(len(table), np.int64) if shown is None else shown[table.venue]
-    alike = related.by_time[np.argsort(kind[related.by_time], kind="stable")]
-    following = np.append(alike[1:], alike[-1:])[np.argsort(alike)]
-    one, two, three = rows = np.stack([by_venue[:-1], by_venue[1:], following[by_venue[1:]]])
-    fits = (table.venue[one] == table.venue[two]) & (table.venue[three] != table.venue[two])
-    fits &= (table.user[two] != table.user[one]) & (table.user[three] != table.user[one]) & (kind[three] == kind[two])
-    start, own, other = value[rows[:, fits & np.isfinite(value[rows]).all(axis=0)]]
-    if len(start) < FEWEST:
-        return None
-    step = bins(np.stack([own - start, other - start]).ravel() % (np.nanmax(value) - np.nanmin(value) + 1)).reshape(
-        2, -1
-    )
-    learn = np.random.default_rng(0).random(len(start)) < 0.5
-    often = [np.bincount(each[learn], minlength=BINS + 1) + 1 for each in step]
-    likelier = np.log(often[0] / often[1])[step[:, ~learn]]
-    share = beyond_chance(likelier[0] > likelier[1], likelier[0] < likelier[1])
-    return Finding(share, "counts the check-ins of each venue") if share > COUNTED else None
 
 
 def codes(column: pl.Series, parts: bool = False) -> Iterable[Longs]:

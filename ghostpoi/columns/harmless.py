@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from ghostpoi.columns.dependence import value_codes
-from ghostpoi.columns.related import ERRORS, RelatedVenues
+from ghostpoi.columns.related import ERRORS, RelatedVenues, parts_of_date
 from ghostpoi.columns.traces import has_value, numbers
 from ghostpoi.data.checkins import Checkins, Floats, Longs
 from ghostpoi.formats.times import PLACE, SHORT, parse_times
@@ -200,27 +200,14 @@ def _few_offsets(value: Floats | Longs, time: Longs, divisor: float = 1, factor:
     return difference.astype(np.int64)
 
 
-def _parts(time: Longs) -> list[Longs]:
-    """Return the parts of a date as calendars number them."""
-    day = time // DAY
-    date = day.astype("datetime64[D]")
-    month, year = date.astype("datetime64[M]"), date.astype("datetime64[Y]")
-    weekday = (day + 3) % 7  # Monday is 0
-    found = [time % DAY // HOUR, time % HOUR // 60, time % 60, time % DAY]
-    for first in (0, 1):
-        found += [weekday + first, (weekday + 1) % 7 + first]
-        found += [one.astype(np.int64) + first for one in (month - year, date - month, date - year)]
-    return [*found, (weekday >= 5).astype(np.int64), year.astype(np.int64) + 1970]
-
-
 def _part_of_date(value: Floats, time: Longs) -> bool:
     """Return whether a number is a part of the local time, under one offset from UTC or, with summer time, two."""
     some = np.random.default_rng(0).permutation(len(time))[:SAMPLE]
-    for number, part in enumerate(_parts(time[some] + OFFSETS[:, None])):
+    for number, part in enumerate(parts_of_date(time[some] + OFFSETS[:, None])):
         hits = part == value[some]  # (offsets, SAMPLE)
         for hour in (0, 4):  # a second offset, in quarters of an hour
             for i in np.flatnonzero((hits[: len(hits) - hour] | hits[hour:]).mean(axis=1) > LIKELY):
-                pair = (_parts(time + offset)[number] == value for offset in (OFFSETS[i], OFFSETS[i + hour]))
+                pair = (parts_of_date(time + offset)[number] == value for offset in (OFFSETS[i], OFFSETS[i + hour]))
                 if np.logical_or(*pair).mean() >= ALMOST_ALL:
                     return True
     return False

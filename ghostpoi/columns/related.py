@@ -43,6 +43,19 @@ def strongest(findings: list[Finding]) -> Finding | None:
     return max((f for f in findings if f.share > 0), key=lambda f: f.share, default=None)
 
 
+def parts_of_date(time: Longs) -> list[Longs]:
+    """Return the parts of a date as calendars number them."""
+    day = time // 86_400
+    date = day.astype("datetime64[D]")
+    month, year = date.astype("datetime64[M]"), date.astype("datetime64[Y]")
+    weekday = (day + 3) % 7  # Monday is 0
+    found = [time % 86_400 // 3600, time % 3600 // 60, time % 60, time % 86_400]
+    for first in (0, 1):
+        found += [weekday + first, (weekday + 1) % 7 + first]
+        found += [one.astype(np.int64) + first for one in (month - year, date - month, date - year)]
+    return [*found, (weekday >= 5).astype(np.int64), year.astype(np.int64) + 1970]
+
+
 def refused(path: Path | str, found: Mapping[str, object], one: str, several: str) -> InputError:
     """Return an error that names columns, what they reveal, and the remedies, in one sentence.
 

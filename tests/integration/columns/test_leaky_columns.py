@@ -57,6 +57,21 @@ def test_what_follows_from_the_visits_is_refused(name: str, reason: str, tmp_pat
     assert text.startswith(f"{tmp_path / 'x.csv'}: the column {name!r} {reason} (")
 
 
+@pytest.mark.parametrize("name", ["check_digits", "meter", "stamp_sum", "day_code", "code_of_line_above", "happy_hour"])
+def test_what_the_venue_decides_together_with_something_else_is_refused(name: str, tmp_path: Path) -> None:
+    text = protect(with_columns(tmp_path / "x.csv", {name: LEAKY[name]}))
+    assert re.search(f"the column {name!r} (follows from|predicts) the (clean )?venue", text)
+
+
+def test_two_columns_that_reveal_venues_only_together_are_refused(tmp_path: Path) -> None:
+    share = np.random.default_rng(3).integers(0, 16, len(city()))
+    path = with_columns(tmp_path / "x.csv", {"a": lambda c: share, "b": lambda c: share ^ c.numbers(c.venue, 16)})
+    text = protect(path)
+    assert "2 columns could reveal clean venues: 'a' predicts the clean venue together with the others" in text
+    assert "more pairs of a venue's rows agree" in text
+    assert called("protect", path, "-o", tmp_path / "r", "--dry-run", "--drop", "a", *SETS).returncode == 0
+
+
 @pytest.mark.parametrize("most", [1, 4, 20])  # steps of the counter: with visits outside the file
 def test_numbers_that_each_venue_counts_are_refused(most: int, tmp_path: Path) -> None:
     def tickets(c: City) -> list[str]:
