@@ -14,7 +14,7 @@ from ghostpoi.options import Option, declared, groups, option
 if TYPE_CHECKING:
     from ghostpoi import formats
     from ghostpoi.formats.source import Query
-    from ghostpoi.regions.scale import Scale
+    from ghostpoi.regions.engine import Scale
     from ghostpoi.release.private_folder import RowsRequest
 
 TABLE = "the table"  # what messages call a data frame
@@ -118,7 +118,7 @@ def divided(
     if not (own or region is not None or given.dividing):
         return None, fields, texts
     from ghostpoi.formats.source import bytes_of
-    from ghostpoi.regions.scale import Scale
+    from ghostpoi.regions.engine import Scale
     from ghostpoi.settings import Divided, override
 
     return Scale(

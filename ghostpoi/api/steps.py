@@ -53,7 +53,7 @@ def inspect(door: Door, given: Given) -> Inspection:
     settings = changed(publication(given.method), texts, given.config)
     request = RowsRequest(settings=settings, method=given.method, mapping=fields)
     with door.bar(1.0) as report:
-        summary = describe(source_of(given.source, given.reading), request, at_scale, door.say, report)
+        summary = describe(source_of(given.source, given.reading), request, at_scale, report)
     for chosen in summary["columns"].values():
         chosen["chosen_by"] = door.text(chosen["chosen_by"])
     return Inspection(summary)
@@ -150,7 +150,7 @@ def verify(door: Door, given: Given) -> Verification:
     clean = None if alone else stated
     with door.bar(1.0) as report:
         found = check(
-            folder, clean, given.fields, given.signed_by, own, stated.limit, at_scale, door.say, report
+            folder, clean, given.fields, given.signed_by, own, stated.limit, at_scale, report
         )  # fmt: skip
     return Verification(tuple(replace(one, detail=door.text(one.detail)) for one in found))
 
@@ -266,7 +266,7 @@ def choose(door: Door, given: Given) -> Choice:
     if not isinstance(given.venues, str | os.PathLike | None):
         stated["venues"] = VENUES
     with door.bar(1.0) as progress:
-        found = try_settings(file, request, at_scale, given.regions, door.say, progress)
+        found = try_settings(file, request, at_scale, given.regions, progress)
     for one in found["tried_times"]:
         one["refused"] = door.text(one["refused"])
     times = found["times"] if found["times"] != rows.settings.identity.times else None

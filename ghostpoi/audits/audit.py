@@ -43,9 +43,10 @@ from ghostpoi.options import option
 from ghostpoi.progress import Report, Say, Whole, no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.regions.compare import opened_pair
+from ghostpoi.regions.dataset import Stages
 from ghostpoi.regions.divide import read_region
+from ghostpoi.regions.engine import Scale
 from ghostpoi.regions.job import Job, sample, sampled
-from ghostpoi.regions.scale import Scale, Stages
 from ghostpoi.release.manifest import checked_manifest, read_manifest, settings_of, with_groups
 from ghostpoi.release.verify import Check
 from ghostpoi.settings import TrajectoryLM
@@ -72,7 +73,7 @@ def audit(request: AuditRequest, scale: Scale | None, count: int | None, say: Sa
     if manifest is not None and by_region(request, scale):
         kept, rotates = bool(manifest["columns"].get("kept")), settings_of(manifest).rotates_users
         request = replace(request, adversaries=completed(request.adversaries, kept, rotates))
-        with opened_pair(release, request.file, request.mapping, manifest, private, scale, say, report) as pair:
+        with opened_pair(release, request.file, request.mapping, manifest, private, scale, report) as pair:
             found, away, more = _sampled(request, chosen, manifest, pair, count)
     else:
         if count is not None:

@@ -33,16 +33,16 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats import Source
 from ghostpoi.options import option as named
 from ghostpoi.processes import process_pool
-from ghostpoi.progress import Report, Say, no_report
+from ghostpoi.progress import Report, no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.regions.columns import test_all_columns
-from ghostpoi.regions.dataset import dataset
+from ghostpoi.regions.dataset import Stages, dataset
 from ghostpoi.regions.divide import read_region
+from ghostpoi.regions.engine import Scale
 from ghostpoi.regions.job import Job, refuse, sample, sampled
-from ghostpoi.regions.scale import Scale, Stages
-from ghostpoi.release import times
+from ghostpoi.release import identity
+from ghostpoi.release.identity import numbers
 from ghostpoi.release.private_folder import RowsRequest
-from ghostpoi.release.users import numbers
 from ghostpoi.settings import override
 
 FAST = ("none", "posterior", "posterior-no-leak")  # what every setting faces
@@ -205,13 +205,11 @@ class Asked:
         return override(self.rows.settings, ["method.category=group"])
 
 
-def choose(
-    file: Source, asked: Asked, scale: Scale | None, count: int | None, say: Say, report: Report
-) -> dict[str, Any]:
+def choose(file: Source, asked: Asked, scale: Scale | None, count: int | None, report: Report) -> dict[str, Any]:
     """Try settings on a dataset: on `count` of its regions, by default on as many as have enough rows."""
     if scale and asked.wishes.keep_category == "group":
         refuse(replace(asked.rows, settings=asked.grouping), file.reading)
-    with dataset(file, asked.rows, scale, asked.cache.folder, say, report) as (data, stages):
+    with dataset(file, asked.rows, scale, asked.cache.folder, report) as (data, stages):
         data = test_all_columns(data, stages)
         chosen = sample(data.regions, count)
         table = read_region(data, chosen[0]).table
@@ -244,8 +242,8 @@ def try_times(data: Job, number: int, kinds: Sequence[str], asked: Asked) -> dic
     for kind in kinds:
         settings = rhythm.with_times(asked.rows.settings, kind)
         try:
-            times.check(file, settings, in_series=False)
-            times.check_columns(file, settings, kept, asked.rows.keep)
+            identity.check_times(file, settings, in_series=False)
+            identity.check_time_columns(file, settings, kept, asked.rows.keep)
             found[kind] = rhythm.tried(file.table, settings)
         except InputError as e:
             if len(kinds) == 1:  # stated in the settings
@@ -312,7 +310,7 @@ def try_table(table: Checkins, option: Option, asked: Asked, attacks: Attacks, w
     after = replace(
         table, venue=(np.searchsorted(shown, venue) + 1).astype(np.int32), lat=v.lat[venue], lon=v.lon[venue],
         category=v.category[venue], venue_ids=np.append("", table.venue_ids[shown]),
-        time=times.drawn(table, settings, SEED)[0],
+        time=identity.drawn_times(table, settings, SEED)[0],
     )  # fmt: skip
     pseudonym = numbers(table, settings) if settings.rotates_users else None
     manifest = {"method": "crowd", "settings": settings.public()}  # what audits read of it

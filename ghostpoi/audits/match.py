@@ -26,9 +26,9 @@ from ghostpoi.draw.whole_table import prepare
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.options import option
+from ghostpoi.release.identity import clean_rows
 from ghostpoi.release.manifest import checked_manifest, read_clean, read_data, settings_of, with_groups, withholds
-from ghostpoi.release.series.fields import read_table
-from ghostpoi.release.users import clean_rows
+from ghostpoi.release.series.ledger import read_table
 from ghostpoi.settings import FilterSettings, Published
 
 

@@ -22,9 +22,9 @@ from ghostpoi.errors import InputError
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
+from ghostpoi.release.identity import read_map
 from ghostpoi.release.manifest import checked_manifest, read_data, settings_of
 from ghostpoi.release.private_folder import Pairs, read_pairs
-from ghostpoi.release.users import read_map
 
 DRAWS = 200  # of known check-ins
 AREA_KM = 1.0

@@ -16,14 +16,14 @@ from ghostpoi.draw.publication import Publication
 from ghostpoi.draw.whole_table import prepare
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
-from ghostpoi.release import times
-from ghostpoi.release.users import numbers
+from ghostpoi.release import identity
+from ghostpoi.release.identity import numbers
 from ghostpoi.settings import override
 
 KNOWN = 4  # check-ins of a person
 GAPS = 24 + 30  # by the hour within a day, then by the day; longer ones count as the longest
 BINS = {"hours": 24, "weekdays": 7, "gaps": GAPS}
-KINDS = ("keep", *times.RESOLUTION_S)
+KINDS = ("keep", *identity.RESOLUTION_S)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Rhythm:
 def tried(table: Checkins, settings: Publication) -> Rhythm:
     """Measure a release of a table with the times of these settings. Places are the crowds of the default method."""
     unit, person = numbers(table, settings), table.user.astype(np.int64)
-    time = times.drawn(table, settings, Seed(0))[0]
+    time = identity.drawn_times(table, settings, Seed(0))[0]
     before, after = (_counts(unit, one) for one in (table.time, time))
     moved = time % WEEK_S if settings.identity.times == "shift" else time
     cell = Division.crowds(prepare(table, settings, whole_file=False), table.venues).cell[table.venue]

@@ -21,8 +21,7 @@ from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.release.manifest import MANIFEST, checked_manifest, read_data, settings_of
 from ghostpoi.release.private_folder import Pairs, clean_users, read_pairs
-from ghostpoi.release.series.fields import with_series
-from ghostpoi.release.series.ledger import COMPLETE, NOTE, read_series
+from ghostpoi.release.series.ledger import COMPLETE, NOTE, read_series, read_table
 
 CLEAR = 2.0  # standard errors by which a gain must exceed 0
 LEAST = 0.01  # the smallest gain that counts
@@ -128,7 +127,8 @@ def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:
             f"{release}: releases of {manifest['method']} have no sets to intersect; leave {option('series')} out"
         )
     pairs = read_pairs(private, written, str(release))
-    table, crowds = with_series(private, _clean_table(pairs, private, written, manifest), manifest)
+    clean = _clean_table(pairs, private, written, manifest)
+    table, crowds = read_table(private, clean, manifest, clean=False)
     whole, v = prepare(table, settings, crowds=crowds), table.venues
     number = {name: n for n, name in enumerate(table.venue_ids)}
     return Known(

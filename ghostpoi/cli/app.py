@@ -208,7 +208,7 @@ def _interrupted() -> None:
 
 
 QUIET = ("api", "cli", "files", "stores", "settings", "plugins", "release.make", "release.private_folder",
-         "release.manifest", "regions.engine", "regions.scale", "formats.databases", "formats.source")  # fmt: skip
+         "release.manifest", "regions.engine", "regions.dataset", "formats.databases", "formats.source")  # fmt: skip
 
 
 def _may_quote(error: InputError) -> bool:

@@ -109,7 +109,7 @@ def init(file: Path, output: Path, force: bool, map: list[str] | None, **reading
 
 def protect(json: bool, dry_run: bool, **asked: Any) -> None:
     """Make a release: the same rows with plausible substitutes for their venues."""
-    from ghostpoi.release.seal import fingerprint
+    from ghostpoi.release.manifest import fingerprint
 
     if dry_run:
         return _estimate(json, asked)

@@ -10,17 +10,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ghostpoi.columns import VenueColumns
 from ghostpoi.columns.classify import Tests, check_forms, check_order, constant_within
 from ghostpoi.columns.dependence import agreement, of_rows, value_codes
 from ghostpoi.columns.related import refused
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.formats import CheckinFile
+from ghostpoi.regions.dataset import Stages
 from ghostpoi.regions.divide import read_joint, read_region
 from ghostpoi.regions.job import Job, Region, TestedColumns, by_hash, joint, sample
-from ghostpoi.regions.scale import Stages, done_all
-from ghostpoi.release.refusals import check_parts
-from ghostpoi.release.users import hidden, wanted
+from ghostpoi.release.identity import wanted
+from ghostpoi.release.plan import check_parts
+from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.release.venue_files import classify_file
 
 FEW_ROWS = 20_000  # with fewer, a region is too small for all tests
@@ -60,46 +60,34 @@ def _together(regions: tuple[Region, ...]) -> list[Region]:
 def test_all_columns(job: Job, stages: Stages) -> Job:
     """Find out what becomes of each column; refuse a dataset whose columns could reveal clean venues or users."""
     if file := job.file:
-        settings = job.request.settings
-        number = wanted(file, settings)
-        found = classify_file(file, job.request.keep, job.request.drop, number, settings.keeps_category)
-        return replace(job, columns=_seen(file, found))
-    tested, failed = stages.run("testing columns", test_columns, job, tests_of(job.regions))
-    done_all((tested, failed), job.name_of)
-    return replace(job, columns=agreed([tested[number] for number in sorted(tested)]))
+        return replace(job, columns=_tested(file, job.request))
+    tested = stages.run("testing columns", test_columns, job, tests_of(job.regions), job.name_of)
+    return replace(job, columns=agreed([*tested.values()]))
 
 
 def test_columns(job: Job, number: int) -> TestedColumns | None:
     """Test columns and the parts of a region; refuse what could reveal clean venues. None: only parts were tested."""
-    request, category = job.request, job.request.settings.keeps_category
     if number == TOGETHER:
-        file = read_joint(job)
-        found = classify_file(
-            file,
-            request.keep,
-            request.drop,
-            hidden(file.table, request.settings),
-            category,
-            order=False,  # of regions
-        )
-        return _seen(file, found)
-    region = job.regions[number]
-    file = read_region(job, region)
-    alone = region in _alone(job.regions)
-    if not alone or (region.rows < FEW_ROWS and _together(job.regions)):
+        return _tested(read_joint(job), job.request, order=False)  # that of regions
+    region, alone, reorders = job.regions[number], _alone(job.regions), job.request.settings.reorders
+    file, found = read_region(job, region), None
+    if region in alone and (region.rows >= FEW_ROWS or not _together(job.regions)):
+        found = _tested(file, job.request)
+        change = found.change
+    else:
         tests = Tests(file.table, file.rows, file.mapping)
-        if alone:
+        if region in alone:
             check_order(tests, file.path)
-        if not request.settings.reorders:
-            check_parts(file, [name for name in tests.extra if tests.kind(name) == "change"])
-        return None
-    found = classify_file(file, request.keep, request.drop, hidden(file.table, request.settings), category)
-    if not request.settings.reorders:  # else rows are divided again
-        check_parts(file, found.change)
-    return _seen(file, found)
+        change = [] if reorders else [name for name in tests.extra if tests.kind(name) == "change"]
+    if not reorders:  # else rows are divided again
+        check_parts(file, change)
+    return found
 
 
-def _seen(file: CheckinFile, found: VenueColumns) -> TestedColumns:
+def _tested(file: CheckinFile, request: RowsRequest, order: bool = True) -> TestedColumns:
+    settings = request.settings
+    pseudonym, category = wanted(file, settings), settings.keeps_category
+    found = classify_file(file, request.keep, request.drop, pseudonym, category, order)
     codes = {name: value_codes(file.rows.get_column(name)) for name in found.keep}
     constant = [name for name, code in codes.items() if code.max() == 0]
     of_user = [name for name, code in codes.items() if constant_within(code, file.table.user)]

@@ -15,36 +15,20 @@ from ghostpoi.files import make_private_folder
 from ghostpoi.formats import Source
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
-from ghostpoi.progress import Report, Say
-from ghostpoi.regions.dataset import IN_MEMORY, divided, job_of, working
+from ghostpoi.progress import Report
+from ghostpoi.regions.dataset import Stages, divided, job_of, working
 from ghostpoi.regions.divide import ROUTE, divide, read_region, read_with_origin, regions_in, with_pieces
-from ghostpoi.regions.engine import OneProcess
+from ghostpoi.regions.engine import Engine, Scale
 from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, is_done, leaving
 from ghostpoi.regions.packs import read_groups, write_pack
 from ghostpoi.regions.pieces import raw_rows
 from ghostpoi.regions.protect import joint_figures, without_rows
 from ghostpoi.regions.reorder import move, origins, table_of
-from ghostpoi.regions.scale import Scale, Stages, done_all
-from ghostpoi.release.manifest import (
-    clean_source,
-    data_source,
-    read_clean,
-    read_data,
-    read_manifest,
-    settings_of,
-    withholds,
-)
+from ghostpoi.release import manifest as manifests
+from ghostpoi.release import verify as checked
+from ghostpoi.release.identity import read_map
 from ghostpoi.release.private_folder import RowsRequest
-from ghostpoi.release.users import read_map
-from ghostpoi.release.verify import (
-    Check,
-    folder_checks,
-    hidden_check,
-    map_check,
-    order_check,
-    shown_homes,
-    stated_check,
-)
+from ghostpoi.release.verify import Check
 from ghostpoi.settings import RegionSettings
 
 if TYPE_CHECKING:
@@ -56,7 +40,7 @@ ROUTES = "routes"  # the region of each row of a part of the release
 @contextmanager
 def opened_pair(
     release: Path, against: Source, mapping: dict[str, str], manifest: dict[str, Any], private: Path,
-    scale: Scale | None, say: Say, report: Report,
+    scale: Scale | None, report: Report,
 ) -> Iterator[tuple[Job, Job, Stages] | Check]:  # fmt: skip
     """Yield a clean dataset and its release, or the check that fails if they do not fit together.
 
@@ -64,16 +48,17 @@ def opened_pair(
     """
     if "regions" not in manifest:
         asked = _request(manifest, mapping)
-        written, clean = read_data(release, manifest, against.limit), read_clean(against, mapping, manifest)
-        yield Job.whole(clean, asked), Job.whole(written, asked), Stages(OneProcess(), report, IN_MEMORY)
+        written = manifests.read_data(release, manifest, against.limit)
+        clean = manifests.read_clean(against, mapping, manifest)
+        yield Job.whole(clean, asked), Job.whole(written, asked), Stages(Engine(), report, Scale())
         return
-    with working(scale or IN_MEMORY, private, say, report) as (place, stages):
+    with working(scale or Scale(), private, report) as (place, stages):
         pair = _divided_pair(release, against, mapping, manifest, private, place, stages)
         yield pair if isinstance(pair, Check) else (*pair, stages)
 
 
 def _request(manifest: dict[str, Any], mapping: dict[str, str]) -> RowsRequest:
-    return RowsRequest(settings=settings_of(manifest), method=manifest["method"], mapping=mapping)
+    return RowsRequest(settings=manifests.settings_of(manifest), method=manifest["method"], mapping=mapping)
 
 
 def _divided_pair(
@@ -84,8 +69,8 @@ def _divided_pair(
     stated, fields = manifest["regions"], manifest["columns"]["fields"]
     values = {name: stated[name] for name in ("gap_km", "most_venues", "most_rows") if name in stated}
     scale = Scale(settings=RegionSettings(**values), region_column=str(stated.get("column", "")))
-    source, asked = data_source(release, manifest, against.limit), _request(manifest, mapping or fields)
-    clean = job_of(place / "clean", clean_source(against, manifest), asked, scale)
+    source, asked = manifests.data_source(release, manifest, against.limit), _request(manifest, mapping or fields)
+    clean = job_of(place / "clean", manifests.clean_source(against, manifest), asked, scale)
     written = job_of(place / "written", source, _request(manifest, fields), scale)
     reorders = asked.settings.reorders
     if clean.pieces.names != written.pieces.names and clean.pieces.several and not reorders:
@@ -93,27 +78,27 @@ def _divided_pair(
     clean = divided(clean, stages)
     if len(clean.regions) != stated["count"]:
         return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
-    numbers = [region.number for region in clean.regions]
     fewer = bool(manifest["rows"]["withheld"] or manifest["rows"].get("missing", {}).get("dropped"))
     if fewer:
-        found = stages.run("testing columns", find_shown, clean, numbers, withholds(manifest))
-        done_all(found, clean.name_of)
-    checked: tuple[Check, ...] = ()
+        numbers, withhold = range(len(clean.regions)), manifests.withholds(manifest)
+        stages.run("testing columns", find_shown, clean, numbers, clean.name_of, withhold)
     if reorders:
         back = _put_back(clean, written, manifest, private, place / "back", fewer)
         if isinstance(back, Check):
             return back
-        source, checked = back
-        written = job_of(place / "written", source, written.request, scale)
+        source, in_order = back
+        written = replace(job_of(place / "written", source, written.request, scale), checked=in_order)
     source = replace(source, encoding=clean.source.encoding)
-    written = replace(
-        written, regions=clean.regions, format=clean.format, fields=fields, source=source, checked=checked
-    )
-    if not isinstance(stages.engine, OneProcess):
+    written = replace(written, regions=clean.regions, format=clean.format, fields=fields, source=source)
+    if stages.engine.has_workers:
         written = written.for_workers()
-    _write_routes(clean, written, fewer)
-    problems, failed = stages.run("writing", divide_release, written, range(len(written.pieces.pieces)))
-    done_all((problems, failed), lambda number: str(written.pieces.pieces[number].path))
+    make_private_folder(written.folder)
+    for part in range(len(clean.pieces.names)):
+        routes = [_shown_route(clean, piece.number, fewer) for piece in clean.pieces.of_part(part)]
+        with leaving(written.result(ROUTES, part)) as folder:
+            np.save(folder / ROUTE, np.concatenate(routes))
+    every = range(len(written.pieces.pieces))
+    problems = stages.run("writing", divide_release, written, every, written.pieces.name_of)
     if wrong := [problem for problem in problems.values() if problem]:
         return Check("rows", False, wrong[0])
     return clean, with_pieces(written)
@@ -129,9 +114,9 @@ def _put_back(
     if len(table) != len(known.row) or len(table) != len(shown):
         return Check("rows", False, f"the release has {len(table):,} rows, where {len(shown):,} are expected")
     before = table_of(clean.source, clean.pieces, clean.fields)
-    checked = *order_check(table, manifest), map_check(known, before, shown, table, settings)
-    if not checked[-1].passed:
-        return checked[-1]
+    mapped = checked.map_check(known, before, shown, table, settings)
+    if not mapped.passed:
+        return mapped
     sizes = (
         sum(len(_shown_route(clean, piece.number, fewer)) for piece in clean.pieces.of_part(part))
         for part in range(len(clean.pieces.names))
@@ -139,7 +124,8 @@ def _put_back(
     names = [out / name for name in clean.pieces.names]
     place = np.searchsorted(shown, known.row)
     move(written.source, written.pieces, fields, place, dict(zip(names, sizes, strict=True)), out.with_name("moving"))
-    return written.source.at(out if clean.pieces.several else names[0]), checked
+    in_order = *checked.order_check(table, manifest), mapped
+    return written.source.at(out if clean.pieces.several else names[0]), in_order
 
 
 def find_shown(job: Job, number: int, withhold: bool) -> None:
@@ -151,15 +137,6 @@ def find_shown(job: Job, number: int, withhold: bool) -> None:
     shown = prepare(file.table, job.request.settings, whole_file=False).shown(withhold)
     with leaving(place) as folder:
         write_pack(folder, origin.shown(file, shown))
-
-
-def _write_routes(clean: Job, written: Job, fewer: bool) -> None:
-    """Note the region of each row of the release: that of its clean row."""
-    make_private_folder(written.folder)
-    for part in range(len(clean.pieces.names)):
-        routes = [_shown_route(clean, piece.number, fewer) for piece in clean.pieces.of_part(part)]
-        with leaving(written.result(ROUTES, part)) as folder:
-            np.save(folder / ROUTE, np.concatenate(routes))
 
 
 def _shown_route(clean: Job, number: int, fewer: bool) -> Ints:
@@ -193,7 +170,7 @@ UNCOUNTED = f"not checked: it is counted by region, which takes {option('against
 
 def verify(
     release: Path, against: Source | None, mapping: dict[str, str], signed_by: str | None, private: Path | None,
-    limit: SizeLimit | None, scale: Scale | None, say: Say, report: Report,
+    limit: SizeLimit | None, scale: Scale | None, report: Report,
 ) -> list[Check]:  # fmt: skip
     """Run all checks. If the data do not match the manifest, their content is not checked.
 
@@ -204,30 +181,31 @@ def verify(
             f"{option('private')} is for a comparison with the clean file; add {option('against', 'FILE')}, or leave "
             "it out"
         )
-    manifest = read_manifest(release)
-    checks, complaint = folder_checks(release, manifest, signed_by, limit)
+    manifest = manifests.read_manifest(release)
+    checks, complaint = checked.folder_checks(release, manifest, signed_by, limit)
     if complaint:
         return checks
     if against is None and "regions" in manifest:
-        return [*checks, stated_check(release, manifest, None), Check("speed", True, UNCOUNTED)]
+        return [*checks, checked.stated_check(release, manifest, None), Check("speed", True, UNCOUNTED)]
     from ghostpoi.release.compare import counted_speed, figure_checks  # imports much that the other checks do without
 
     if against is None:
-        file = read_data(release, manifest, limit)
-        table, checks = file.table, [*checks, stated_check(release, manifest, file)]
-        own = counted_speed(_speed(table, manifest), manifest, last=True), hidden_check(shown_homes(table, manifest))
-        return [*checks, *own, *order_check(table, manifest)]
+        file = manifests.read_data(release, manifest, limit)
+        table, checks = file.table, [*checks, checked.stated_check(release, manifest, file)]
+        checks.append(counted_speed(_speed(table, manifest), manifest, last=True))
+        homes = checked.hidden_check(checked.shown_homes(table, manifest))
+        return [*checks, homes, *checked.order_check(table, manifest)]
     private = private or Path(f"{release}.private")
-    with opened_pair(release, against, mapping, manifest, private, scale, say, report) as pair:
+    with opened_pair(release, against, mapping, manifest, private, scale, report) as pair:
         if isinstance(pair, Check):
             return [*checks, pair]
         clean, written, stages = pair
-        checks.append(stated_check(release, manifest, written.file))
+        checks.append(checked.stated_check(release, manifest, written.file))
         each = [*stages.regions("comparing", compare_region, clean, None, written, manifest, private).values()]
         speed = {name: sum(one.speed[name] for one in each) for name in ("steps", "steps_over_limit")}
         checks.append(counted_speed(each[0].speed | speed, manifest, last=False))
         if written.file:
-            checks += [*order_check(written.file.table, manifest), *each[0].checks]
+            checks += [*checked.order_check(written.file.table, manifest), *each[0].checks]
         else:
             checks += [*written.checked, Check("regions", True, f"{len(each):,} regions"), *_joined(clean, each)]
         found = [(one.figures, one.moved) for one in each if one.figures and one.moved]
@@ -251,13 +229,9 @@ def _speed(written: Checkins, manifest: dict[str, Any]) -> dict[str, float]:
 def _joined(clean: Job, each: Sequence["Comparison"]) -> list[Check]:
     """Join the checks of all regions: a check passes if it passes everywhere."""
     checks = []
-    for name in dict.fromkeys(check.name for one in each for check in one.checks):
-        wrong = [
-            (region, check)
-            for region, one in zip(clean.regions, each, strict=True)
-            for check in one.checks
-            if check.name == name and not check.passed
-        ]
+    every = [(region, check) for region, one in zip(clean.regions, each, strict=True) for check in one.checks]
+    for name in dict.fromkeys(check.name for _, check in every):
+        wrong = [(region, check) for region, check in every if check.name == name and not check.passed]
         detail = "as it should be in all regions"
         if wrong:
             region, check = wrong[0]

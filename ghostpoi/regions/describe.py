@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ghostpoi.data import sessions
 from ghostpoi.data.candidates import candidate_sets
@@ -21,12 +22,11 @@ from ghostpoi.formats import Source
 from ghostpoi.formats.content import misnamed
 from ghostpoi.formats.fields import chosen_columns
 from ghostpoi.formats.source import Kind
-from ghostpoi.progress import Report, Say
+from ghostpoi.progress import Report
 from ghostpoi.regions.dataset import dataset
-from ghostpoi.regions.divide import read_region
+from ghostpoi.regions.divide import keys, read_region, surveys_of
+from ghostpoi.regions.engine import Scale
 from ghostpoi.regions.job import Job, is_done, leaving, no_sessions
-from ghostpoi.regions.scale import Scale
-from ghostpoi.regions.survey import Keys, keys, surveys_of
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.settings import Settings
 
@@ -56,23 +56,17 @@ def count(table: Checkins, settings: Settings, may_be_empty: bool = False) -> tu
     sets = candidate_sets(places.take(vocabulary.venue), rule)
     steps = over_limit(vocabulary.lat[poi], vocabulary.lon[poi], data.all.time, speed.limit_kmh, speed.min_gap_s)
     fast = steps[np.diff(data.all.session_of()) == 0]  # inside sessions
-    sums: Counter[str] = Counter(
-        {
-            "checkins": len(table),
-            "pois": len(table.venue_ids) - 1,
-            "duplicates": duplicates(table),
-            "several_positions": _several_positions(table),
-            "checkins_left": int(data.kept.sum()),
-            "pois_left": len(vocabulary) - 1,
-            "candidates": int(sets.size[1:].sum()),
-            "widened": int((sets.radius_km[1:] > settings.candidates.radius_km).sum()),
-            "empty": int((sets.size[1:] == 0).sum()),
-            "covered": int((sets.size[data.train.poi] > 0).sum()),
-            "covered_anywhere": int((sets.size[poi] > 0).sum()),
-            "steps": len(fast),
-            "fast_steps": int(fast.sum()),
-        }
-    )
+    venues, venue = table.venues, table.venue
+    elsewhere = (table.lat != venues.lat[venue]) | (table.lon != venues.lon[venue])
+    sums: Counter[str] = Counter({
+        "checkins": len(table), "pois": len(table.venue_ids) - 1, "duplicates": duplicates(table),
+        "several_positions": len(np.unique(venue[elsewhere])),
+        "checkins_left": int(data.kept.sum()), "pois_left": len(vocabulary) - 1,
+        "candidates": int(sets.size[1:].sum()), "empty": int((sets.size[1:] == 0).sum()),
+        "widened": int((sets.radius_km[1:] > settings.candidates.radius_km).sum()),
+        "covered": int((sets.size[data.train.poi] > 0).sum()), "covered_anywhere": int((sets.size[poi] > 0).sum()),
+        "steps": len(fast), "fast_steps": int(fast.sum()),
+    })  # fmt: skip
     for name, part in zip(PARTS, (data.train, data.val, data.test), strict=True):
         sums |= Counter({f"sessions_{name}": len(part), f"positions_{name}": part.positions})
     left = np.unique(table.user[data.kept])
@@ -86,10 +80,9 @@ def count(table: Checkins, settings: Settings, may_be_empty: bool = False) -> tu
 def added(each: Sequence[Counted], users: int, users_left: int) -> Counted:
     """Add up the counts of regions. A user may be in several, so the numbers of users are given."""
     sums: Counter[str] = Counter()
-    for one in each:
-        sums.update(one.sums)
     lengths = np.zeros(max(len(one.lengths) for one in each), np.int64)
     for one in each:
+        sums.update(one.sums)
         lengths[: len(one.lengths)] += one.lengths
     steps = tuple(
         replace(same[0], rows_before=sum(s.rows_before for s in same), rows_after=sum(s.rows_after for s in same))
@@ -109,33 +102,24 @@ def summary(c: Counted, settings: Settings) -> dict[str, Any]:
     # A short file may have no training session, because a user's only session goes to the test part.
     covered = ("covered", positions["train"]) if positions["train"] else ("covered_anywhere", sum(positions.values()))
     return {
-        "checkins": n["checkins"],
-        "users": c.users,
-        "pois": n["pois"],
-        "categories": len(c.categories) if c.category_field else 0,
-        "duplicates": n["duplicates"],
-        "time": {"first": first, "last": last},
-        "pois_with_several_positions": n["several_positions"],
+        "checkins": n["checkins"], "users": c.users, "pois": n["pois"],
+        "categories": len(c.categories) if c.category_field else 0, "duplicates": n["duplicates"],
+        "time": {"first": first, "last": last}, "pois_with_several_positions": n["several_positions"],
         "filters": [asdict(step) for step in c.steps],
         "after_filters": {"checkins": n["checkins_left"], "users": c.users_left, "pois": n["pois_left"]},
         "sessions": {name: n[f"sessions_{name}"] for name in PARTS},
         "positions": positions,
         "session_length": {
-            "mean": sum(positions.values()) / int(c.lengths.sum()),
-            "median": _quantile(c.lengths, 0.5),
-            "p95": _quantile(c.lengths, 0.95),
-            "max": len(c.lengths) - 1,
+            "mean": sum(positions.values()) / int(c.lengths.sum()), "median": _quantile(c.lengths, 0.5),
+            "p95": _quantile(c.lengths, 0.95), "max": len(c.lengths) - 1,
         },
         "candidates": {
-            "mean_size": n["candidates"] / venues,
-            "coverage": n[covered[0]] / covered[1],
-            "widened": n["widened"] / venues,
-            "empty": n["empty"] / venues,
-            "min_candidates": settings.candidates.min_candidates,
-            "category_field": c.category_field,
+            "mean_size": n["candidates"] / venues, "coverage": n[covered[0]] / covered[1],
+            "widened": n["widened"] / venues, "empty": n["empty"] / venues,
+            "min_candidates": settings.candidates.min_candidates, "category_field": c.category_field,
         },
         "speed": {"limit_kmh": settings.speed.limit_kmh, "share_over": n["fast_steps"] / max(1, n["steps"])},
-    }
+    }  # fmt: skip
 
 
 def _quantile(lengths: Longs, share: float) -> float:
@@ -145,17 +129,9 @@ def _quantile(lengths: Longs, share: float) -> float:
     return low + (high - low) * (place - int(place))
 
 
-def _several_positions(table: Checkins) -> int:
-    """Count the venues whose rows do not all have the same coordinates."""
-    venues, venue = table.venues, table.venue
-    differs = (table.lat != venues.lat[venue]) | (table.lon != venues.lon[venue])
-    return len(np.unique(venue[differs]))
-
-
 USERS = "users"  # the stage that leaves the users of each region
-ALL, LEFT = "all.npy", "left.npy"  # in it: hashes of ids, and of those that the filters leave
+KEYS = "keys.parquet"  # in it: hashes of ids, and whether the filters leave them
 SHOWN = 5  # the largest regions, which are listed
-AT_ONCE = 1_000_000  # hashes that are joined at once
 
 
 @dataclass(frozen=True)
@@ -170,37 +146,33 @@ class Described:
     sets: Counter[str]
 
 
-def inspect(source: Source, request: RowsRequest, scale: Scale | None, say: Say, report: Report) -> dict[str, Any]:
+def inspect(source: Source, request: RowsRequest, scale: Scale | None, report: Report) -> dict[str, Any]:
     """Return the summary of a dataset. Of a dataset with one region, it is that of the whole table."""
-    with dataset(source, request, scale, None, say, report) as (job, stages):
+    with dataset(source, request, scale, None, report) as (job, stages):
         each = [*stages.regions("describing", describe_region, job).values()]
         if job.file:
             counted, first = each[0].counted, job.file.missing_at
         else:
-            counted = added([one.counted for one in each], *(_distinct(job, name) for name in (ALL, LEFT)))
+            users = pl.scan_parquet([one / KEYS for one in job.results(USERS)])
+            distinct = users.select(every=pl.col("key").n_unique(), left=pl.col("key").filter("left").n_unique())
+            counted = added([one.counted for one in each], *distinct.collect(engine="streaming").row(0))
             first = next((one.missing for one in surveys_of(job).values() if one.missing), "")
     if not counted.lengths.sum():
         raise no_sessions(source)
     sets: Counter[str] = sum((one.sets for one in each), Counter())
     found = {
-        "format": each[0].format,
-        "misnamed": misnamed(source, each[0].kind),
-        "columns": each[0].columns,
+        "format": each[0].format, "misnamed": misnamed(source, each[0].kind), "columns": each[0].columns,
         "missing": {"rows": sum(one.missing for one in each), "first": first},
         **summary(counted, request.settings),
         "method": {"name": request.method, **described_sets(sets, request.settings)},
-    }
+    }  # fmt: skip
     if scale is None:
         return found
     without = sum(not one.counted.lengths.sum() for one in each)
-    return found | {"regions": described_regions(job) | {"without_sessions": without}}
-
-
-def described_regions(job: Job) -> dict[str, Any]:
-    """Return how many regions there are, by which rule, and the largest and the smallest."""
     by_rows = sorted(job.regions, key=lambda region: (-region.rows, region.number))
     sizes = [{"name": region.label, "rows": region.rows, "venues": region.venues} for region in by_rows]
-    return {"count": len(sizes), **job.rule, "largest": sizes[:SHOWN], "smallest": sizes[-1]}
+    regions = {"count": len(sizes), **job.rule, "largest": sizes[:SHOWN], "smallest": sizes[-1]}
+    return found | {"regions": regions | {"without_sessions": without}}
 
 
 def describe_region(job: Job, number: int) -> Described:
@@ -211,18 +183,7 @@ def describe_region(job: Job, number: int) -> Described:
     place = job.result(USERS, number)
     if not (job.file or is_done(place)):
         with leaving(place) as folder:
-            users = keys(file.table.user_ids)
-            np.save(folder / ALL, users)
-            np.save(folder / LEFT, users[left])
+            passes = np.isin(np.arange(len(file.table.user_ids)), left)
+            pl.DataFrame({"key": keys(file.table.user_ids), "left": passes}).write_parquet(folder / KEYS)
     columns = chosen_columns(file, job.request.mapping)
     return Described(file.format, file.kind, columns, len(file.missing), counted, sets)
-
-
-def _distinct(job: Job, name: str) -> int:
-    """Count the users of all regions, each once."""
-    known, waiting = np.empty(0, np.uint64), list[Keys]()
-    for region in job.regions:
-        waiting.append(np.load(job.result(USERS, region.number) / name))
-        if sum(map(len, waiting)) > max(AT_ONCE, len(known)):
-            known, waiting = np.unique(np.concatenate([known, *waiting])), []
-    return len(np.unique(np.concatenate([known, *waiting])))

@@ -1,39 +1,202 @@
-"""Part the venues of all pieces into regions, send each row to its region, find where users cross; read a region."""
+"""Survey the pieces, part their venues into regions, send each row to its region; read a region."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ghostpoi.data import regions
-from ghostpoi.data.checkins import Bools, Ints, Longs
+from ghostpoi.data.checkins import Bools, Ints, Longs, joined_groups
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.build import file_of_rows
+from ghostpoi.formats.content import load
+from ghostpoi.formats.fields import none_complete
+from ghostpoi.formats.folder import columns_of, keys_of, no_part
 from ghostpoi.options import option
-from ghostpoi.regions import survey
-from ghostpoi.regions.job import FRAGMENTS, Job, Region, is_done, joint, leaving
-from ghostpoi.regions.packs import numbers_of, read_groups, rows_of, write_pack
-from ghostpoi.regions.pieces import raw_rows
-from ghostpoi.release.refusals import in_file
+from ghostpoi.regions.job import FRAGMENTS, SURVEY, Job, Region, is_done, joint, leaving
+from ghostpoi.regions.packs import numbers_of, pack_by, read_groups, rows_of, write_pack
+from ghostpoi.regions.pieces import raw_rows, read_piece
+from ghostpoi.release.plan import in_file
 from ghostpoi.settings import RegionSettings
+
+ABOUT = "about.json"
+VENUES = "venues.parquet"  # the id, key, position, first time and number of rows of each; the region a column names
+VENUE = "venue.npy"  # (N,) the venue of each row, from 1 in the order of their keys; 0 where a row lacks a value
+TIME = "time.npy"  # (N,) UTC seconds
+BY_USER = "by_user.npy"  # the rows that lack no value, by the keys of their users
+VENUE_KEYS, USER_KEYS = "venue_keys.npy", "user_keys.npy"  # ascending: of the venues, and of the users of BY_USER
+Keys = NDArray[np.uint64]
+
+
+def keys(ids: Iterable[object]) -> Keys:
+    """Hash each id to 8 bytes, which bounds the memory. Two of 100 million ids share one with a chance of .03%."""
+    digests = (blake2b(str(one).encode("utf-8", "surrogatepass"), digest_size=8).digest() for one in ids)
+    return np.frombuffer(b"".join(digests), np.uint64)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is known of a piece that has rows."""
+
+    folder: Path
+    kind: dict[str, Any]  # format, delimiter, columns and fields, which are the same for all pieces
+    encoding: str  # of text; empty if any would do
+    groups: dict[str, str]  # the group of each category, if a column states it
+    venues: int
+    rows: int  # that lack no value
+    missing: str  # where the first row is that does; "": none does
+
+    def load(self, name: str) -> NDArray[Any]:
+        """Map an array into memory."""
+        return np.load(self.folder / name, mmap_mode="r")
+
+    def within(self, name: str, number: int, count: int) -> slice:
+        """Return where the keys of a range lie: the range of this number, of `count` of the same width."""
+        found, begins = self.load(name), [np.uint64((n << 64) // count) for n in range(count)]
+        begin, end = [*np.searchsorted(found, begins[number : number + 2]).tolist(), len(found)][:2]
+        return slice(begin, end)
+
+
+def survey(job: Job, number: int) -> None:
+    """Survey a piece."""
+    place = job.result(SURVEY, number)
+    if is_done(place):
+        return
+    file = job.held or read_piece(job.source, job.piece(number), job.request.mapping)
+    with leaving(place) as folder:
+        if file is not None:
+            _write(folder, job, file, keys_of(job.pieces.names[job.pieces.pieces[number].part]))
+
+
+def read_survey(job: Job, number: int) -> Survey | None:
+    """Return what `survey` left; None if the piece has no rows."""
+    folder = job.result(SURVEY, number)
+    about = folder / ABOUT
+    return Survey(folder, **json.loads(about.read_text("utf-8"))) if about.exists() else None
+
+
+def surveys_of(job: Job) -> dict[int, Survey]:
+    """Return what is known of all pieces that have rows."""
+    return {p.number: found for p in job.pieces.pieces if (found := read_survey(job, p.number)) is not None}
+
+
+def with_kind(job: Job) -> Job:
+    """Let a job know the format, fields, encoding and groups of all pieces; refuse pieces of several kinds."""
+    surveys, kind = surveys_of(job), None
+    for number, found in surveys.items():
+        kind = kind or found.kind
+        if kind != found.kind:
+            raise InputError(
+                f"{job.pieces.pieces[number].path} has another format or other columns than the parts before it; give "
+                "a folder of files of one kind"
+            )
+    if kind is None:
+        raise InputError(f"{job.pieces.path} has no check-ins; give files with at least one row of data")
+    for piece in (piece for piece in job.pieces.pieces if piece.number not in surveys):
+        source = job.source.at(job.piece(piece.number).path)
+        if columns_of(source, load(source)) != kind["columns"]:
+            raise no_part(piece.path, job.pieces.pieces[min(surveys)].path)
+    if not any(found.rows for found in surveys.values()):
+        raise none_complete(job.source)
+    encodings = sorted({found.encoding for found in surveys.values()} - {""})
+    if len(encodings) > 1:
+        raise InputError(
+            f"{job.pieces.path}: some files are in {encodings[0]}, others in {encodings[1]}; store them in one encoding"
+        )
+    groups = joined_groups((found.groups for found in surveys.values()), str(job.pieces.path))
+    source = replace(job.source, encoding=encodings[0] if encodings else None)
+    return replace(job, format=kind["format"], fields=kind["fields"], source=source, category_groups=groups)
+
+
+def _write(folder: Path, job: Job, file: CheckinFile, folder_keys: Mapping[str, str]) -> None:
+    table, rows = file.table, file.all_rows
+    venues, venue = venues_of(job, file, folder_keys)
+    venues.write_parquet(folder / VENUES)
+    count = len(table) + len(file.missing)
+    for name, values in ((VENUE, (venue + 1).astype(np.int32)), (TIME, table.time)):
+        placed = np.zeros(count, values.dtype)
+        placed[file.present] = values
+        np.save(folder / name, placed)
+    user = keys(table.user_ids)[table.user]
+    by_user = np.argsort(user, kind="stable")
+    np.save(folder / BY_USER, file.present[by_user].astype(np.int32))
+    np.save(folder / USER_KEYS, user[by_user])
+    np.save(folder / VENUE_KEYS, venues["key"].to_numpy())
+    rows.refuse_to_join(file.path)
+    kind = {
+        "format": file.format, "stored": file.kind.words, "delimiter": rows.dialect.delimiter if rows.dialect else "",
+        "columns": list(rows.columns), "fields": dict(file.mapping),
+    }  # fmt: skip
+    encoding = rows.dialect.encoding if rows.dialect and not rows.dialect.ascii else ""
+    about = {
+        "kind": kind, "encoding": encoding, "groups": dict(table.category_groups), "venues": len(venues),
+        "rows": len(table), "missing": file.missing_at,
+    }  # fmt: skip
+    (folder / ABOUT).write_text(json.dumps(about), "utf-8")
+
+
+def venues_of(job: Job, file: CheckinFile, folder_keys: Mapping[str, str]) -> tuple[pl.DataFrame, Longs]:
+    """Return the venues of a file in the order of their keys, and the place of each row's among them, (N,)."""
+    table, key = file.table, keys(file.table.venue_ids[1:])
+    order = np.argsort(key, kind="stable")
+    venue = np.argsort(order)[table.venue - 1]
+    latest = np.argsort(table.time, kind="stable")[::-1]
+    first = np.zeros(len(order), np.int64)
+    first[venue[latest]] = latest  # the last assignment, the earliest row, wins
+    return pl.DataFrame({
+        "id": pl.Series(table.venue_ids[1:][order].tolist(), dtype=pl.String), "key": key[order],
+        "lat": table.lat[first], "lon": table.lon[first], "first": table.time[first],
+        "rows": np.bincount(venue, minlength=len(order)), "region": _named(job, file, folder_keys, venue, first),
+    }), venue  # fmt: skip
+
+
+def _named(job: Job, file: CheckinFile, folder_keys: Mapping[str, str], venue: Longs, first: Longs) -> pl.Series:
+    """The regions that a column or a key of the part's folders names, in the first rows of venues."""
+    column = job.region_column
+    if not column:
+        return pl.repeat("", len(first), eager=True)
+    if column in file.all_rows.columns:
+        named = file.rows.get_column(column).cast(pl.String).fill_null("")
+    elif column in folder_keys:
+        return pl.repeat(folder_keys[column], len(first), eager=True)
+    else:
+        listed = ", ".join([*file.all_rows.columns, *folder_keys])
+        raise InputError(
+            f"{option('map', f'region={column}')}: {file.path} has no column {column!r}; its columns are {listed}"
+        )
+    found = named.gather(first)
+    if (other := found.gather(venue) != named).any():
+        raise InputError(not_of_the_venue(column, str(file.table.venue_ids[file.table.venue[other.arg_max()]])))
+    return found
+
+
+def not_of_the_venue(column: str, venue: str) -> str:
+    """Say that a column gives a venue several regions."""
+    return (
+        f"{option('map', f'region={column}')}: rows of the venue {venue} differ in the column {column!r}, so regions "
+        "would reveal its visits; name a column that follows from the venue, such as its city, or leave the "
+        "option out"
+    )
+
 
 JOINED = "venues"  # the stage that leaves the venues of a range of keys
 FOLDER, NUMBERS = "regions", "numbers.npy"  # the number of the region of each venue, in the order of their keys
-VENUES_AT_ONCE = 2_000_000  # of a range; a venue counts in every piece that has it: 250 bytes each time
-ROWS_AT_ONCE = 4_000_000  # of the users of a range: bounds the memory of its task
+AT_ONCE = {  # in a range of keys, which bounds the memory of its task
+    "venues": 2_000_000,  # a venue counts in every piece that has it: 250 bytes each time
+    "rows": 4_000_000,  # of users
+}
 
 
-def ranges_of_venues(job: Job) -> int:
-    """Return how many ranges of keys the venues of all pieces are joined in."""
-    return -(-sum(found.venues for found in survey.surveys_of(job).values()) // VENUES_AT_ONCE)
-
-
-def ranges_of_users(job: Job) -> int:
-    """Return the same for the rows of users."""
-    return -(-sum(found.rows for found in survey.surveys_of(job).values()) // ROWS_AT_ONCE)
+def ranges_of(job: Job, what: str) -> int:
+    """Return how many ranges of keys the venues, or the rows of the users, of all pieces are joined in."""
+    return -(-sum(getattr(found, what) for found in surveys_of(job).values()) // AT_ONCE[what])
 
 
 def join_venues(job: Job, number: int, count: int) -> None:
@@ -41,28 +204,28 @@ def join_venues(job: Job, number: int, count: int) -> None:
     place = job.result(JOINED, number)
     if is_done(place):
         return
-    each = survey.surveys_of(job).values()
-    here = ((one.folder / survey.VENUES, one.within(survey.VENUE_KEYS, number, count)) for one in each)
+    each = surveys_of(job).values()
+    here = ((one.folder / VENUES, one.within(VENUE_KEYS, number, count)) for one in each)
     found = pl.concat([pl.scan_parquet(path)[places].collect() for path, places in here])
     if job.region_column and (several := found.filter(pl.col("region").n_unique().over("id") > 1)).height:
-        raise InputError(survey.not_of_the_venue(job.region_column, several["id"].sort()[0]))
+        raise InputError(not_of_the_venue(job.region_column, several["id"].sort()[0]))
     joined = found.sort("first", maintain_order=True).group_by("id", maintain_order=True).agg(
         pl.col("key", "lat", "lon", "region").first(), pl.col("rows").sum()
     )  # fmt: skip
     with leaving(place) as folder:
-        joined.write_parquet(folder / survey.VENUES)
+        joined.write_parquet(folder / VENUES)
 
 
 def find_regions(job: Job) -> tuple[Region, ...]:
     """Return all regions, in the order of their keys; leave the number of that of each venue."""
-    tables = [one / survey.VENUES for one in job.results(JOINED)]
+    tables = [one / VENUES for one in job.results(JOINED)]
     by_id = pl.read_parquet(tables, columns=["id"])["id"].arg_sort()  # without the ids, which need much memory
     columns = ["key", "lat", "lon", "rows", *(["region"] if job.region_column else [])]
     venues = pl.read_parquet(tables, columns=columns)[by_id]
     number = _numbers(job, venues)
     by_key = np.argsort(venues["key"].to_numpy())
     with leaving(job.result(FOLDER, 0)) as folder:
-        np.save(folder / survey.VENUE_KEYS, venues["key"].to_numpy()[by_key])
+        np.save(folder / VENUE_KEYS, venues["key"].to_numpy()[by_key])
         np.save(folder / NUMBERS, number[by_key])
     ids = pl.read_parquet(tables, columns=["id"])["id"]
     return tuple(_listed(venues, number, ids.gather(by_id[np.unique(number, return_index=True)[1]])))
@@ -70,20 +233,20 @@ def find_regions(job: Job) -> tuple[Region, ...]:
 
 def region_of_rows(job: Job, number: int) -> Ints:
     """Return the region of each row of a piece, (N,). A row that lacks a value goes with the first that does not."""
-    found = survey.read_survey(job, number)
+    found = read_survey(job, number)
     if found is None:
         return np.empty(0, np.int32)
     folder = job.result(FOLDER, 0)
-    known, numbers = (np.load(folder / name, mmap_mode="r") for name in (survey.VENUE_KEYS, NUMBERS))
-    venue = found.load(survey.VENUE)
-    of_venue = np.append(np.int32(0), numbers[np.searchsorted(known, found.load(survey.VENUE_KEYS))])
+    known, numbers = (np.load(folder / name, mmap_mode="r") for name in (VENUE_KEYS, NUMBERS))
+    venue = found.load(VENUE)
+    of_venue = np.append(np.int32(0), numbers[np.searchsorted(known, found.load(VENUE_KEYS))])
     of_venue[0] = of_venue[venue[venue > 0][:1]].sum()
     return of_venue[venue]
 
 
 def regions_of(job: Job, file: CheckinFile) -> list[Region]:
     """Return the regions of a dataset that this process has read."""
-    venues = survey.venues_of(job, file, {})[0].sort("id")
+    venues = venues_of(job, file, {})[0].sort("id")
     number = _numbers(job, venues)
     return _listed(venues, number, venues["id"].gather(np.unique(number, return_index=True)[1]))
 
@@ -91,12 +254,16 @@ def regions_of(job: Job, file: CheckinFile) -> list[Region]:
 def _numbers(job: Job, venues: pl.DataFrame) -> Ints:
     """Return the number of the region of each venue; `venues` are in the order of their ids."""
     lat, lon, rows = (venues[name].to_numpy() for name in ("lat", "lon", "rows"))
-    rank = np.arange(len(venues))
-    if job.region_column:
-        number = regions.numbered(venues["region"].rank("dense").to_numpy().astype(np.int32), rank)
-    else:
-        number = regions.numbered(regions.by_gap(lat, lon, job.settings.gap_km), rank)
-    _check_size(job, int(number.max()) + 1, len(venues))
+    rank, column, gap = np.arange(len(venues)), job.region_column, job.settings.gap_km
+    named = venues["region"].rank("dense").to_numpy().astype(np.int32) if column else regions.by_gap(lat, lon, gap)
+    number = regions.numbered(named, rank)
+    count = int(number.max()) + 1
+    if count > 1 and len(venues) < 2 * count and (column or gap < RegionSettings().gap_km):
+        asked = option("map", f"region={column}") if column else option("set", f"regions.gap_km={gap:g}")
+        raise InputError(
+            f"{asked}: {count:,} regions for {len(venues):,} venues would leave most rows genuine, because substitutes "
+            "come from the same region; make regions larger, say cities, or leave the option out"
+        )
     cut = regions.cut(lat, lon, rows, number, rank, job.settings.most_venues, job.settings.most_rows)
     return regions.numbered(cut, rank)
 
@@ -113,19 +280,6 @@ def _listed(venues: pl.DataFrame, number: Ints, keys: pl.Series) -> list[Region]
         )
         for key, row in zip(keys, found.iter_rows(named=True), strict=True)
     ]  # fmt: skip
-
-
-def _check_size(job: Job, count: int, venues: int) -> None:
-    """Refuse regions that the publisher made so small that most venues have no other to become."""
-    if count == 1 or 2 * count <= venues:
-        return
-    column, gap = job.region_column, job.settings.gap_km
-    if column or gap < RegionSettings().gap_km:
-        asked = option("map", f"region={column}") if column else option("set", f"regions.gap_km={gap:g}")
-        raise InputError(
-            f"{asked}: {count:,} regions for {venues:,} venues would leave most rows genuine, because substitutes come "
-            "from the same region; make regions larger, say cities, or leave the option out"
-        )
 
 
 ROUTE = "route.npy"  # next to the pack of a piece: the region of each row
@@ -181,9 +335,7 @@ def divide(job: Job, number: int, route: Ints, rows: Rows | None) -> None:
         if rows.dialect:
             (folder / TAIL).write_bytes(rows.dialect.tail)
         order = np.argsort(route, kind="stable")
-        numbers, begin = np.unique(route[order], return_index=True)
-        groups = dict(zip(numbers.tolist(), np.split(order, begin[1:]), strict=True))
-        write_pack(folder, groups, rows.take(order))
+        pack_by(folder, route[order], order, rows.take(order))
 
 
 STAGE = "crossings"
@@ -195,7 +347,7 @@ def find_crossings(job: Job, number: int, count: int) -> None:
     place = job.result(STAGE, number)
     if is_done(place):
         return
-    users = pl.concat([_users(job, piece, found, number, count) for piece, found in survey.surveys_of(job).items()])
+    users = pl.concat([_users(job, piece, found, number, count) for piece, found in surveys_of(job).items()])
     rows = users.filter(pl.col("region").min().over("user") < pl.col("region").max().over("user"))
     user = rows["user"].rank("dense").to_numpy().astype(np.int32)
     crossing = regions.crossings(user, rows["time"].to_numpy(), rows["region"].to_numpy())
@@ -204,12 +356,12 @@ def find_crossings(job: Job, number: int, count: int) -> None:
         found.write_parquet(folder / CROSSINGS)
 
 
-def _users(job: Job, piece: int, found: survey.Survey, number: int, count: int) -> pl.DataFrame:
+def _users(job: Job, piece: int, found: Survey, number: int, count: int) -> pl.DataFrame:
     """The rows of the users of a range in a piece."""
-    here = found.within(survey.USER_KEYS, number, count)
-    row = found.load(survey.BY_USER)[here]
+    here = found.within(USER_KEYS, number, count)
+    row = found.load(BY_USER)[here]
     route = np.load(job.result(FRAGMENTS, piece) / ROUTE, mmap_mode="r")
-    user, time = found.load(survey.USER_KEYS)[here], found.load(survey.TIME)[row]
+    user, time = found.load(USER_KEYS)[here], found.load(TIME)[row]
     rows = pl.DataFrame({"user": user, "time": time, "region": route[row], "row": row})
     return rows.with_columns(piece=pl.lit(piece, pl.Int32))
 
@@ -235,7 +387,11 @@ def read_with_origin(job: Job, region: Region) -> tuple[CheckinFile, Origin]:
     crossing = crossing_rows(job, region, origin)
     table = replace(file.table, crossing=None if crossing is None else crossing[file.present])
     rows = file.all_rows
-    return replace(file, table=table, parse_rows=lambda: _by_part(job, origin, rows)), origin
+    if job.pieces.several:  # a dataset of one file has no parts
+        of_piece = np.array([piece.part for piece in job.pieces.pieces])
+        numbers, part = np.unique(of_piece[origin.piece], return_inverse=True)
+        rows = rows.in_parts(tuple(job.pieces.names[number] for number in numbers), part, (b"",) * len(numbers))
+    return replace(file, table=table, parse_rows=lambda: rows), origin
 
 
 def read_joint(job: Job) -> CheckinFile:
@@ -260,13 +416,3 @@ def _read(job: Job, regions: Sequence[Region], named: str) -> tuple[CheckinFile,
     file = replace(file_of_rows(ordered, rows, job.format, job.fields), source=source)
     groups = job.category_groups or file.table.category_groups
     return replace(file, table=replace(file.table, category_groups=groups)), origin
-
-
-def _by_part(job: Job, origin: Origin, rows: Rows) -> Rows:
-    """Let each row know its part. A dataset of one file has no parts."""
-    if not job.pieces.several:
-        return rows
-    of_piece = np.array([piece.part for piece in job.pieces.pieces])
-    numbers, part = np.unique(of_piece[origin.piece], return_inverse=True)
-    names = tuple(job.pieces.names[number] for number in numbers)
-    return rows.in_parts(names, part, (b"",) * len(names))

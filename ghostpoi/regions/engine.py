@@ -11,20 +11,20 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, Protocol
+from typing import Any
 
 from ghostpoi import __version__, stores
 from ghostpoi.errors import ConnectionLost, EngineFailed, InputError
 from ghostpoi.files import make_private_folder, replacing
 from ghostpoi.options import option
 from ghostpoi.plugins import need
-from ghostpoi.progress import Say
 from ghostpoi.regions.job import Job, unseen
+from ghostpoi.settings import RegionSettings
 from ghostpoi.stores import here
 
 Task = Callable[..., Any]  # of a job, a number and further arguments
@@ -48,8 +48,13 @@ class Raised:
     error: Exception
 
 
-class Engine(Protocol):
-    """Runs tasks."""
+class Engine:
+    """Runs tasks one after the other in this process."""
+
+    has_workers = False  # other processes, which run the tasks
+
+    def keep_workers(self, count: int) -> None:
+        """Go on with this many workers."""
 
     def run(
         self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
@@ -59,21 +64,6 @@ class Engine(Protocol):
 
         `goes_on`: whatever happens in a task, the others are run. Its traceback is in a file in the folder of the job.
         """
-
-    def keep_workers(self, count: int) -> None:
-        """Go on with this many workers."""
-
-
-class OneProcess:
-    """Runs tasks one after the other in this process."""
-
-    def keep_workers(self, count: int) -> None:
-        """Do nothing: there is one."""
-
-    def run(
-        self, task: Task, job: Job, numbers: Sequence[int], done: Callable[[int], None], *more: object,
-        on_gpu: bool = False, goes_on: bool = False,
-    ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
         found, failed = {}, []
         for number in numbers:
             if isinstance(result := _tried(task, job, number, *more, goes_on=goes_on), Failure):
@@ -132,21 +122,15 @@ def _tried_on_worker(task: Task, stage: Path, number: int, goes_on: bool, versio
     except (EngineFailed, ConnectionLost):
         raise
     except Exception as e:  # Dask would log it, and it may quote clean values
-        result = Raised(_portable(e))
+        text = "".join(traceback.format_exception(e))
+        try:
+            result = Raised(pickle.loads(pickle.dumps(e)))
+        except Exception:
+            result = Raised(RuntimeError(f"a task ended with {type(e).__name__}"))
+        result.error.add_note(text)
     with replacing(own / str(number), mode=0o600) as out:
         out.write(pickle.dumps(result))
     stores.send(own / str(number))
-
-
-def _portable(error: Exception) -> Exception:
-    """Return an error that can be stored, with its traceback as a note."""
-    text = "".join(traceback.format_exception(error))
-    try:
-        found: Exception = pickle.loads(pickle.dumps(error))
-    except Exception:
-        found = RuntimeError(f"a task ended with {type(error).__name__}")
-    found.add_note(text)
-    return found
 
 
 @lru_cache(maxsize=1)
@@ -167,10 +151,11 @@ GIVEN = "given"  # in the folder of a stage: what all of its tasks need; their r
 
 
 @dataclass(frozen=True)
-class Dask:
+class Dask(Engine):
     """Runs tasks on a Dask cluster."""
 
     client: Any
+    has_workers = True
 
     def keep_workers(self, count: int) -> None:
         self.client.cluster.scale(count)
@@ -199,22 +184,26 @@ class Dask:
     ) -> tuple[dict[int, Any], list[Failure]]:  # fmt: skip
         from distributed import KilledWorker, as_completed
 
-        resources = {GPU: 1} if on_gpu and self._has_gpu() else None
+        # By default, some versions return five workers.
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values() if on_gpu else ()
+        has_gpu = any(worker.get("resources", {}).get(GPU) for worker in workers)
+        every = {"pure": False, "resources": {GPU: 1} if has_gpu else None}
 
         def results(together: Sequence[int]) -> Iterator[tuple[int, Any]]:
-            futures = {
-                self.client.submit(
-                    _tried_on_worker, task, stage, number, goes_on, __version__, pure=False, resources=resources
-                ): number
-                for number in together
-            }
+            asked = ((number, (_tried_on_worker, task, stage, number, goes_on, __version__)) for number in together)
+            futures = {self.client.submit(*call, **every): number for number, call in asked}
             for future in as_completed(list(futures)):
                 number = futures.pop(future)
                 error = future.exception() if future.status == "error" else None
                 if isinstance(error, KilledWorker):
                     result = Failure(number, NO_MEMORY, killed=True)
+                elif isinstance(error, EngineFailed | ConnectionLost | OSError):
+                    raise error
                 elif error is not None:
-                    raise error if isinstance(error, EngineFailed | ConnectionLost | OSError) else _no_worker(error)
+                    raise EngineFailed(
+                        f"a worker could not run a task ({type(error).__name__}); install ghostpoi {__version__} and "
+                        "the same extras on all machines of the cluster"
+                    )
                 elif future.status != "finished":
                     raise EngineFailed("the connection to the scheduler of Dask was lost; see whether it runs")
                 elif not stores.fetch(stage / str(number)):
@@ -227,40 +216,38 @@ class Dask:
 
         found = dict(results(numbers))
         # Dask blames every task that a dead worker held. Alone, only a task that kills workers fails again.
-        for failure in _failures(found):
-            if failure.killed:
-                found |= results([failure.number])
-        failed = _failures(found)
+        for number, failure in sorted(found.items()):
+            if isinstance(failure, Failure) and failure.killed:
+                found |= results([number])
+        failed = [result for _, result in sorted(found.items()) if isinstance(result, Failure)]
         return {number: result for number, result in found.items() if not isinstance(result, Failure)}, failed
 
-    def _has_gpu(self) -> bool:
-        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()  # by default, some versions return five
-        return any(worker.get("resources", {}).get(GPU) for worker in workers)
 
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How a dataset is divided, and where its tasks run."""
 
-def _no_worker(error: BaseException) -> EngineFailed:
-    """Say that a worker could not even begin a task."""
-    return EngineFailed(
-        f"a worker could not run a task ({type(error).__name__}); install ghostpoi {__version__} and the same extras "
-        "on all machines of the cluster"
-    )
-
-
-def _failures(found: dict[int, Any]) -> list[Failure]:
-    return [result for _, result in sorted(found.items()) if isinstance(result, Failure)]
+    settings: RegionSettings = field(default_factory=RegionSettings)
+    region_column: str = ""
+    engine: str = "local"
+    device: str = "auto"  # where models run: each worker chooses for itself
+    workers: int = 0
+    scheduler: str = ""
+    memory: int | None = None
 
 
 @contextmanager
-def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: Say) -> Iterator[Engine]:
+def engine_of(scale: Scale) -> Iterator[Engine]:
     """Start an engine: `local` or `dask`. Without the address of a scheduler, Dask starts workers on this machine."""
-    if name not in ("local", "dask"):
-        raise InputError(f"{option('engine', name)}: there is no such engine; use local or dask")
-    if name == "local":
+    workers, scheduler = scale.workers, scale.scheduler
+    if scale.engine not in ("local", "dask"):
+        raise InputError(f"{option('engine', scale.engine)}: there is no such engine; use local or dask")
+    if scale.engine == "local":
         if scheduler or workers > 1:
             raise InputError(
                 f"{option('workers')} and {option('scheduler')} are for Dask; add {option('engine', 'dask')}"
             )
-        yield OneProcess()
+        yield Engine()
         return
     need("dask")
     import logging
@@ -273,7 +260,7 @@ def engine_of(name: str, workers: int, scheduler: str, memory: int | None, say: 
         stack.enter_context(dask.config.set(SETTINGS))
         for name, level in (("distributed", logging.ERROR), ("asyncio", logging.CRITICAL)):
             logging.getLogger(name).setLevel(level)  # asyncio would print the errors of workers that were killed
-        if scheduler and (memory is not None or workers):
+        if scheduler and (scale.memory is not None or workers):
             raise InputError(
                 f"{option('memory')} and {option('workers')} are for workers on this machine; leave them out with "
                 f"{option('scheduler')}"

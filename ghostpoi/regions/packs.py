@@ -88,6 +88,18 @@ def _opened(folder: Path) -> tuple[Any, Longs]:
     return file, np.frombuffer(file.schema.metadata[NUMBERS], np.int64)
 
 
+def pack_by(folder: Path, number: Ints | Longs, places: Ints | Longs, rows: Rows) -> None:
+    """Write rows, which are in the order of their groups, by the `number` of the group of each, (N,)."""
+    numbers, begin = np.unique(number, return_index=True)
+    each: list[Longs] = np.split(places, begin[1:])
+    write_pack(folder, dict(zip(numbers.tolist(), each, strict=True)), rows)
+
+
+def in_order(groups: Sequence[Group], name: str) -> Rows:
+    """Return the rows of groups in the order of their places."""
+    return rows_of(groups, name).take(np.argsort(np.concatenate([group.places for group in groups])))
+
+
 def rows_of(groups: Sequence[Group], name: str) -> Rows:
     """Return the rows of groups, one after the other. `name`: how messages call them."""
     import pyarrow as pa

@@ -151,6 +151,10 @@ class Pieces:
         begin, end = (bisect_left(self.pieces, number, key=lambda piece: piece.part) for number in (part, part + 1))
         return list(self.pieces[begin:end])
 
+    def name_of(self, number: int) -> str:
+        """Return how messages name a piece."""
+        return str(self.pieces[number].path)
+
 
 def find_pieces(source: Source, most_rows: int = PIECE_ROWS) -> Pieces:
     """List the pieces of a dataset. A file of more than `most_rows` rows has several, if it can be divided."""

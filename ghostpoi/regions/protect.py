@@ -22,45 +22,20 @@ from ghostpoi.files import make_folder, make_private_folder
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
+from ghostpoi.regions import job as jobs
 from ghostpoi.regions.columns import check_columns, test_all_columns
-from ghostpoi.regions.dataset import divided, job_of, read_here
-from ghostpoi.regions.divide import TAIL, Origin, read_with_origin, regions_in
-from ghostpoi.regions.engine import Failure, engine_of
-from ghostpoi.regions.job import (
-    FRAGMENTS,
-    RELEASED,
-    Job,
-    Region,
-    is_done,
-    leaving,
-    make_inside,
-    no_sessions,
-    refuse,
-    remove_unfinished,
-    unseen,
-)
-from ghostpoi.regions.packs import head_of, numbers_of, read_groups, rows_of, write_pack
+from ghostpoi.regions.dataset import Stages, TaskFailed, divided, job_of, read_here
+from ghostpoi.regions.divide import TAIL, read_with_origin, regions_in
+from ghostpoi.regions.engine import Failure, Scale, engine_of
+from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, Region, is_done, leaving, make_inside
+from ghostpoi.regions.packs import head_of, in_order, numbers_of, read_groups, write_pack
 from ghostpoi.regions.pieces import content_hash
 from ghostpoi.regions.reorder import table_of, write_changed, write_part
-from ghostpoi.regions.scale import Scale, Stages, TaskFailed, done_all
-from ghostpoi.release import make
+from ghostpoi.release import make, private_folder
+from ghostpoi.release.identity import MAP, check_span
 from ghostpoi.release.manifest import store_manifest
 from ghostpoi.release.plan import ReleasedRows, is_small, plan, release_rows, without_draws
-from ghostpoi.release.private_folder import (
-    PRIVATE_PAIRS,
-    Note,
-    ReleaseRequest,
-    Run,
-    begin_or_resume,
-    check_folders,
-    is_fresh,
-    publish_folder,
-    rows_at_hand,
-    staging_folder,
-    table_beside,
-)
-from ghostpoi.release.times import check_span
-from ghostpoi.release.users import MAP
+from ghostpoi.release.private_folder import PRIVATE_PAIRS, Note, ReleaseRequest, Run
 
 PER_ROW = ("user", "venue", "category", "lat", "lon", "time", "crossing")
 IDS = {"user_ids": 0, "venue_ids": 1, "category_ids": 0}  # how many stay: venues are numbered from 1
@@ -78,9 +53,10 @@ def without_rows(file: CheckinFile, dropped: Sequence[str] = ()) -> CheckinFile:
 
 
 SHARES = ("left_genuine", "drawn_own")  # of all released rows
+Figures = tuple[dict[str, Any], MoveCounts]  # the manifest of a region, and how far its rows were moved
 
 
-def joint_figures(stored: Sequence[tuple[dict[str, Any], MoveCounts]]) -> dict[str, Any]:
+def joint_figures(stored: Sequence[Figures]) -> dict[str, Any]:
     """Return the sections `rows`, `plausibility` and `data` of a manifest, given those and the moves of all regions."""
     each, moved = zip(*stored, strict=True)
     total = sum(one["data"]["rows"] for one in each)
@@ -89,9 +65,8 @@ def joint_figures(stored: Sequence[tuple[dict[str, Any], MoveCounts]]) -> dict[s
         rows[name]["share"] = round(rows[name]["rows"] / total, 3) if total else 0.0
     joint = each[0]["plausibility"]
     if len(each) > 1:
-        has_category = joint["category_match"] is not None
-        joint = published(MoveCounts.added(moved).measures)
-        joint = joint if has_category else without_category(joint)
+        measures = published(MoveCounts.added(moved).measures)
+        joint = without_category(measures) if joint["category_match"] is None else measures
     found = {"rows": rows, "plausibility": joint, "data": {"rows": total}}
     return without_draws(found) if is_small(rows) and joint is not None else found
 
@@ -123,11 +98,15 @@ def protect_region(job: Job, number: int) -> None:
     # Models and checkpoints, which are needed until the region is done.
     work = make_inside(job.folder, "work", f"{number:06}")
     with leaving(place) as folder:
-        _protect(folder, work, job, region, file, origin)
+        released, figures = _protected(work, job, region, file)
+        write_pack(folder, origin.shown(file, released.shown), released.rows if len(released.rows) else None)
+        make.write_pairs(folder / PAIRS, released)
+        (folder / FIGURES).write_bytes(pickle.dumps(figures))
     shutil.rmtree(work, ignore_errors=True)  # another worker may do the same task, and be done
 
 
-def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFile, origin: Origin) -> None:
+def _protected(work: Path, job: Job, region: Region, file: CheckinFile) -> tuple[ReleasedRows, Figures]:
+    """Return the released rows of a region, as they read back, and its figures."""
     request, seed, quiet = job.request, job.seed, lambda text: None
     columns = job.columns if len(job.regions) > 1 else None  # a single region was tested as a whole, and is again
     # Ids and times are drawn for all regions at once.
@@ -136,15 +115,12 @@ def _protect(folder: Path, work: Path, job: Job, region: Region, file: CheckinFi
     device = device_for(job.device, request.settings)
     venues = protect_table(planned.whole, request.settings, seed, device, cache=work, checkpoint=checkpoint)
     released = release_rows(planned, venues, seed)
+    released = replace(released, rows=released.rows.whole.with_line_end())
     withheld = not len(released.shown) and not len(file.kept)
-    released_rows = replace(released, rows=released.rows.whole.with_line_end())
-    written = without_rows(file) if withheld else make.write_data(make.in_memory(file), file, released_rows)
-    described = make.described_data(request, file, released, written)
-    write_pack(folder, origin.shown(file, released.shown), None if withheld else written.all_rows)
-    make.write_pairs(folder / PAIRS, released)
-    table = released.whole.table
+    written = without_rows(file) if withheld else make.write_data(make.in_memory(file), file, released)
+    described, table = make.described_data(request, file, released, written), released.whole.table
     moved = MoveCounts.of(moves(table.venues, table.venue, venues.poi))
-    (folder / FIGURES).write_bytes(pickle.dumps((released.manifest | described, moved)))
+    return replace(released, rows=written.all_rows), (released.manifest | described, moved)
 
 
 def joint_manifest(job: Job) -> dict[str, Any]:
@@ -180,13 +156,10 @@ def _released_rows(job: Job, piece: int, name: str) -> Rows | None:
     """Return the released rows of a piece in the order of the dataset, if any. Each region has read its own back."""
     regions = (job.result(RELEASED, region) for region in regions_in(job, piece))
     groups = [group for folder in regions for group in read_groups(folder, [piece])]
-    if not groups:
-        return None
-    places = np.concatenate([group.places for group in groups])
-    order = np.argsort(places)
-    if not np.diff(places[order]).all():
+    places = np.concatenate([group.places for group in groups]) if groups else np.empty(0)
+    if len(np.unique(places)) < len(places):
         raise ValueError("two regions hold the same row")
-    return rows_of(groups, name).take(order)
+    return in_order(groups, name) if groups else None
 
 
 WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
@@ -201,9 +174,9 @@ def make_release(request: ReleaseRequest, scale: Scale | None, say: Say, report:
 
     def made() -> Made:
         if scale:
-            refuse(request, request.file.reading, series=request.series is not None)
-        unfinished, series = check_folders(request), None
-        with rows_at_hand(request, unfinished) as ready:
+            jobs.refuse(request, request.file.reading, series=request.series is not None)
+        unfinished, series = private_folder.check_folders(request), None
+        with private_folder.rows_at_hand(request, unfinished) as ready:
             if scale:
                 return _at_scale(ready, scale, unfinished, say, report)
             if request.series:
@@ -220,7 +193,7 @@ def make_release(request: ReleaseRequest, scale: Scale | None, say: Say, report:
 def _at_scale(request: ReleaseRequest, scale: Scale, unfinished: Note | None, say: Say, report: Report) -> Made:
     """Protect a dataset region by region or, if it is one region that fits into a piece, at once."""
     job = job_of(Path(), request.file, request, scale)
-    with engine_of(scale.engine, scale.workers, scale.scheduler, scale.memory, say) as engine:
+    with engine_of(scale) as engine:
         stages = Stages(engine, report, scale)
         job = read_here(job, stages)
         sha256 = content_hash(job.pieces)
@@ -239,18 +212,16 @@ def _by_region(
     job: Job, request: ReleaseRequest, sha256: bytes, unfinished: Note | None, stages: Stages, say: Say
 ) -> dict[str, Any]:
     """Divide a dataset, protect each region and write the release; return its manifest."""
-    # A refused engine or input leaves nothing: with other options or another file, this run would be useless.
-    is_new = is_fresh(request.private)
-    run = begin_or_resume(request, sha256, unfinished, say)
-    try:
-        job = replace(job, folder=_folder(job, run, say), seed=run.seed, key=run.key)
-        job, manifest = _released(job, request, run, stages, say)
-    except (TaskFailed, EngineFailed) as e:
-        raise RegionsFailed(f"{e.text}; then continue with {option('resume')}") from None
-    except InputError as e:
-        if not unfinished and not isinstance(e, RegionsFailed | ConnectionLost):
-            shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
-        raise
+
+    def may_resume(error: Exception) -> bool:  # with other options or another file, a refused run would be useless
+        return not isinstance(error, InputError) or isinstance(error, RegionsFailed | ConnectionLost)
+
+    with private_folder.running(request, sha256, unfinished, say, may_resume) as run:
+        try:
+            job = replace(job, folder=_folder(job, run, say), seed=run.seed, key=run.key)
+            job, manifest = _released(job, request, run, stages, say)
+        except (TaskFailed, EngineFailed) as e:
+            raise RegionsFailed(f"{e.text}; then continue with {option('resume')}") from None
     pairs = run.folder / PRIVATE_PAIRS
     make_private_folder(pairs)
     for region in job.regions:
@@ -270,18 +241,22 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
         check_span(clean, request.settings)
     for text in job.columns.warnings if job.columns else []:
         say(f"warning: {text}")
-    _, failed = stages.run(
-        "protecting", protect_region, job, range(len(job.regions)), on_gpu=request.settings.method.needs_torch,
-        by_region=True, goes_on=True,
+    every, needs_torch = range(len(job.regions)), request.settings.method.needs_torch
+    _, failed = stages.tried(
+        "protecting", protect_region, job, every, on_gpu=needs_torch, by_region=True, goes_on=True
     )  # fmt: skip
     if failed:
         raise _failure(job, failed)
     manifest = joint_manifest(job)
-    _check_left(request, job, manifest["rows"])
-    with staging_folder(run, request.release.resolve()) as staging:
+    if manifest["rows"]["withheld"] == sum(region.rows for region in job.regions):
+        raise InputError(
+            f"{request.file}: no venue has a candidate, so all rows would be withheld; leave out "
+            f"{option('no_candidate', 'withhold')}, or choose another method"
+        )
+    if needs_torch and not manifest["rows"]["in_sessions"]["rows"]:
+        raise jobs.no_sessions(request.file)
+    with private_folder.publishing(run, request) as staging:
         _write(staging, run, request, job, manifest, stages, clean)
-        with table_beside(staging / manifest["data"]["file"], request):
-            publish_folder(staging, request.release.resolve(), request.force or request.resume)
     return job, manifest
 
 
@@ -298,16 +273,15 @@ def _write(
     shutil.rmtree(job.folder / ORDERED, ignore_errors=True)  # of a run that was killed
     folder = out if clean is None else make_inside(job.folder, ORDERED)
     make_folder(folder)
-    written = stages.run("writing", assemble, job, range(len(job.pieces.names)))
-    done_all(written, lambda part: job.pieces.names[part])
+    stages.run("writing", assemble, job, range(len(job.pieces.names)), job.pieces.names.__getitem__)
     for part, name in enumerate(job.pieces.names):
         if not is_done(made := job.result(PARTS, part)):
-            raise unseen(job.folder)
+            raise jobs.unseen(job.folder)
         make_folder((folder / name).parent)
         _same_file(made / PART, folder / name)
     if clean is not None:
         manifest |= write_changed(job, clean, folder, out, run.folder / MAP)
-    manifest["data"] = {"file": data.name, **manifest["data"], **make.hashes_of(data)}
+    manifest["data"] = make.located(data, manifest["data"])
     store_manifest(staging, manifest, request.private)
 
 
@@ -318,17 +292,6 @@ def _same_file(file: Path, place: Path) -> None:
     except OSError:  # another file system
         shutil.copyfile(file, place)
     place.chmod(0o644)
-
-
-def _check_left(request: ReleaseRequest, job: Job, rows: dict[str, Any]) -> None:
-    """Refuse a release without rows, or without a row for the models to learn from."""
-    if rows["withheld"] == sum(region.rows for region in job.regions):
-        raise InputError(
-            f"{request.file}: no venue has a candidate, so all rows would be withheld; leave out "
-            f"{option('no_candidate', 'withhold')}, or choose another method"
-        )
-    if request.settings.method.needs_torch and not rows["in_sessions"]["rows"]:
-        raise no_sessions(request.file)
 
 
 def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:
@@ -358,7 +321,7 @@ def _folder(job: Job, run: Run, say: Say) -> Path:
         say("the regions, device or version are not those of the interrupted run, so the dataset is divided again")
         _remove([path.rename(path.with_name(f".{path.name}")) for path in others])  # whole or not at all
     make_private_folder(folder)
-    remove_unfinished(folder)
+    jobs.remove_unfinished(folder)
     return folder
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from ghostpoi.data.checkins import Checkins, Ints, Longs, concatenated
+from ghostpoi.data.checkins import Checkins, Longs, concatenated
 from ghostpoi.draw.whole_table import fast_steps
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_folder, make_private_folder, replacing, save_arrays
@@ -21,12 +21,11 @@ from ghostpoi.formats.rows import Dialect
 from ghostpoi.formats.source import shown as as_size
 from ghostpoi.formats.written_times import with_times
 from ghostpoi.options import option
-from ghostpoi.regions.divide import regions_in
+from ghostpoi.regions.divide import VENUE, regions_in, surveys_of
 from ghostpoi.regions.job import RELEASED, Job
-from ghostpoi.regions.packs import head_of, read_groups, rows_of, write_pack
+from ghostpoi.regions.packs import head_of, in_order, pack_by, read_groups
 from ghostpoi.regions.pieces import PIECE_ROWS, Pieces, find_pieces, raw_rows, read_piece
-from ghostpoi.regions.survey import VENUE, surveys_of
-from ghostpoi.release import users
+from ghostpoi.release import identity
 
 MOVED = "moved"  # blocks of rows on their way
 MEMORY = 200  # bytes for each row of which the id and the time are changed
@@ -75,7 +74,7 @@ def write_changed(job: Job, clean: Checkins, ordered: Path, out: Path, private: 
     file = next(found for piece in written.pieces if (found := read_piece(source, piece, fields)))
     table, (shown, region) = table_of(source, written, fields), origins(job)
     most = file.rows.largest_number(fields["user"]) if settings.hides_users else None
-    new = users.draw(clean, shown, settings, job.seed, most)
+    new = identity.draw(clean, shown, settings, job.seed, most)
     place = np.empty(len(clean), np.int64)
     place[new.row] = np.arange(len(new.row))
     place, ids = place[shown], new.released_ids
@@ -90,7 +89,7 @@ def write_changed(job: Job, clean: Checkins, ordered: Path, out: Path, private: 
     parts = {out / name: size for name, size in zip(names, sizes, strict=True)}
     move(source, written, fields, place, parts, job.folder / MOVED, change)
     with replacing(private, mode=0o600) as stored:
-        save_arrays(stored, {"shown": new.row, **users.map_arrays(clean, new)})
+        save_arrays(stored, {"shown": new.row, **identity.map_arrays(clean, new)})
     # A step is counted where both its ends are in one region, as verify counts it.
     unit = np.unique(np.stack([region, new.number[shown]]), axis=1, return_inverse=True)[1].reshape(-1)
     shows = replace(table, user=unit.astype(np.int32), time=new.time[place])
@@ -114,55 +113,36 @@ def move(
         folders.append(work / f"{piece.number:06}")
         make_private_folder(folders[-1])
         tails[piece.part] = rows.dialect.tail if rows.dialect else b""
-        _scatter(folders[-1], rows, place[at : at + len(rows)], blocks)
-        at += len(rows)
+        here, at = place[at : at + len(rows)], at + len(rows)
+        order = np.argsort(here)
+        block = np.searchsorted(blocks, here[order], "right") - 1
+        pack_by(folders[-1], block, (here[order] - blocks[block]).astype(np.int32), rows.take(order))
     for path, (begin, end) in zip(parts, pairwise(ends), strict=True):
-        here = np.flatnonzero((blocks >= begin) & (blocks < end)).tolist()
+        own = np.flatnonzero((blocks >= begin) & (blocks < end)).tolist()
         make_folder(path.parent)
-        write_part(path, _gathered(folders, here, blocks, path.name, change), head_of(folders[0]), max(tails.values()))
-
-
-def _scatter(folder: Path, rows: Rows, place: Longs, blocks: Longs) -> None:
-    """Divide rows into blocks."""
-    order = np.argsort(place)
-    block = np.searchsorted(blocks, place[order], "right") - 1
-    numbers, begin = np.unique(block, return_index=True)
-    within: Ints = (place[order] - blocks[block]).astype(np.int32)
-    write_pack(folder, dict(zip(numbers.tolist(), np.split(within, begin[1:]), strict=True)), rows.take(order))
+        write_part(path, _gathered(folders, own, blocks, path.name, change), head_of(folders[0]), max(tails.values()))
 
 
 def _gathered(folders: Sequence[Path], numbers: list[int], blocks: Longs, name: str, change: Change) -> Iterator[Rows]:
     """Yield the rows of blocks, each in its order."""
     for number in numbers:
-        groups = [group for folder in folders for group in read_groups(folder, [number])]
-        order = np.argsort(np.concatenate([group.places for group in groups]))
-        yield change(rows_of(groups, name).take(order), slice(blocks[number], blocks[number] + len(order)))
+        rows = in_order([group for folder in folders for group in read_groups(folder, [number])], name)
+        yield change(rows, slice(blocks[number], blocks[number] + len(rows)))
 
 
 def write_part(path: Path, rows: Iterator[Rows], head: Any, tail: bytes) -> None:
-    """Write rows as one file: text that begins and ends as `head` and `tail` say if it has no rows, or a table."""
+    """Write rows as one file: a table, or text, which begins and ends as `head` and `tail` say if it has no rows."""
     with replacing(path) as out:
-        if isinstance(head, Dialect):
-            _write_text(rows, head.start, tail, out)
-        else:
-            _write_tables(rows, head, out)
+        if not isinstance(head, Dialect):
+            from ghostpoi.formats.parquet import ParquetRows, write_tables  # pyarrow is slow to import
 
-
-def _write_text(pieces: Iterator[Rows], start: bytes, tail: bytes, out: BinaryIO) -> None:
-    """Write lines one after the other, as if they were one file. The last one ends with `tail`."""
-    end = None
-    for rows in pieces:
-        if ended := rows.with_line_end().dialect:
-            begin = ended.start if end is None else end
-            rows.framed(begin, b"").write(out)
-            end = ended.tail
-    out.write(start if end is None else tail)
-
-
-def _write_tables(pieces: Iterator[Rows], schema: Any, out: BinaryIO) -> None:
-    """Write tables one after the other, as if they were one file."""
-    from ghostpoi.formats.parquet import ParquetRows, write_tables  # pyarrow is slow to import
-
-    first = next(pieces, None)
-    found = (rows for rows in chain([first], pieces) if isinstance(rows, ParquetRows))
-    write_tables((rows.segment() for rows in found), first.schema if isinstance(first, ParquetRows) else schema, out)
+            first = next(rows, None)
+            found = (some.segment() for some in chain([first], rows) if isinstance(some, ParquetRows))
+            write_tables(found, first.schema if isinstance(first, ParquetRows) else head, out)
+            return
+        end = None
+        for some in rows:
+            if ended := some.with_line_end().dialect:
+                some.framed(ended.start if end is None else end, b"").write(out)
+                end = ended.tail
+        out.write(head.start if end is None else tail)

@@ -1,6 +1,5 @@
 """Checks that need the clean file: rows, venues, speed, and every figure of the manifest that follows from them."""
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,10 @@ from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.rows import difference
 from ghostpoi.formats.written_times import with_times
 from ghostpoi.options import option
+from ghostpoi.release.identity import hidden, read_map
 from ghostpoi.release.manifest import settings_of, with_groups, withholds
-from ghostpoi.release.plan import figures
-from ghostpoi.release.refusals import in_file
-from ghostpoi.release.series.fields import read_fields, read_table
-from ghostpoi.release.users import hidden, read_map
+from ghostpoi.release.plan import figures, in_file
+from ghostpoi.release.series.ledger import read_fields, read_table
 from ghostpoi.release.venue_files import files_beside
 from ghostpoi.release.verify import Check, differences, hidden_check, map_check
 from ghostpoi.settings import SpeedSettings
@@ -64,13 +62,9 @@ def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: Speed
     allowed = ~has[row] | emptied[row] | starts[row] | whole.repeated[row]
     fast = over(released, rule.limit_kmh * ROUNDING)
     wrong, clean = int((fast & ~allowed).sum()), int(over(table.venue, rule.limit_kmh).sum())
-    if wrong:
-        return Check("speed rule", False, f"{wrong:,} steps over the limit though a candidate was within it")
-    return Check(
-        "speed rule",
-        True,
-        f"over the limit only where no candidate was within it (steps over it in the clean file: {clean:,})",
-    )
+    fine = f"over the limit only where no candidate was within it (steps over it in the clean file: {clean:,})"
+    why = f"{wrong:,} steps over the limit though a candidate was within it" if wrong else fine
+    return Check("speed rule", not wrong, why)
 
 
 def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bools:
@@ -118,21 +112,6 @@ def _none_feasible(
 
 
 @dataclass(frozen=True)
-class Pair:
-    """The clean table and what was released of it."""
-
-    whole: WholeTable
-    shown: Longs  # (M,) the clean row of each released row
-    released: Ints  # (N,) the released venue of every clean row; a withheld row keeps its own
-    drawn: Bools  # (N,) whether the row got its fields from a donor
-
-    @property
-    def changed(self) -> Longs:
-        """The substituted rows."""
-        return np.flatnonzero(self.released != self.whole.table.venue)
-
-
-@dataclass(frozen=True)
 class Comparison:
     """What was found, and the figures of the release as they follow from it; none if a check made them meaningless."""
 
@@ -173,9 +152,10 @@ def comparison(
     expected_rows = clean.rows.take(shown).drop(dropped)
     if settings.identity.times != "keep":
         expected_rows = with_times(clean, expected_rows, written.table.time)
-    if problem := difference(expected_rows, written.rows, ignore=ignored):
-        return Comparison([*identity, Check("rows", False, problem)])
-    if problem := _not_followed(clean, written, dropped, manifest, hides_users) if whole_file else None:
+    problem = difference(expected_rows, written.rows, ignore=ignored)
+    if not problem and whole_file:
+        problem = _not_followed(clean, written, dropped, manifest, hides_users)
+    if problem:
         return Comparison([*identity, Check("rows", False, problem)])
     checks = [*identity, Check("rows", True, f"{expected:,} rows in order, other columns unchanged")]
     checks += _parts(clean.rows.take(shown), written.rows, settings.reorders and whole_file, whole_file)
@@ -188,14 +168,14 @@ def comparison(
         return Comparison([*checks, Check("venues", False, f"the venue {unknown} does not occur in {clean.path}")])
     released = table.venue.copy()
     released[shown] = venue
-    drawn = has_donor(whole, released, settings.method, every=hides_users)
-    pair = Pair(whole, shown, released, drawn)
+    drawn = has_donor(whole, released, settings.method, every=hides_users)[shown]
     emptied = emptied_sets(whole, released, settings.speed)
+    stored = read_fields(private, crowds, clean, written.rows)
     checks += [
-        _category(pair, settings, manifest["disclosure"]["category_groups"] if whole_file else []),
-        _candidates(pair),
+        _category(whole, released, settings, manifest["disclosure"]["category_groups"] if whole_file else []),
+        _candidates(whole, released),
         hidden_check(int(whole.hidden[venue].sum())),
-        _genuine_fields(clean.rows, written.rows, changed, pair, read_fields(private, crowds, clean, written.rows)),
+        _genuine_fields((clean.rows, table.venue), (written.rows, venue), shown, changed, drawn, stored),
         allowed_speed(whole, released, emptied, settings.speed),
         *_kept(clean, [*changed, *dropped], hidden(table, settings), settings.keeps_category),
         *_beside(clean, written, manifest),
@@ -226,11 +206,9 @@ def _beside(clean: CheckinFile, written: CheckinFile, manifest: dict[str, Any]) 
     """Check that the files next to the data are what follows from the clean table of venues and the released rows."""
     if clean.venues is None:
         return []
-    table, columns = written.table, manifest["columns"]
-    visits = Counter(table.venue_ids[table.venue].tolist())
-    kept = columns["kept_on_request"]
-    hide = settings_of(manifest).hide
-    expected = files_beside(clean, kept, columns["dropped"], hide, visits, table.user_ids.tolist())
+    table, columns, hide = written.table, manifest["columns"], settings_of(manifest).hide
+    venues, kept = table.venue_ids[table.venue], columns["kept_on_request"]
+    expected = files_beside(clean, kept, columns["dropped"], hide, venues, table.user_ids)
     found = {name: written.path.parent / name for name in expected}
     wrong = [name for name, path in found.items() if not path.is_file() or path.read_bytes() != expected[name]]
     detail = f"{', '.join(wrong)} is not the table that the clean one gives" if wrong else "as the clean table gives it"
@@ -270,32 +248,32 @@ def _not_followed(
     return None if same else "the header or the end of the data is not that of the file"
 
 
-def _category(pair: Pair, settings: Publication, groups: list[list[str]]) -> Check:
+def _category(whole: WholeTable, released: Ints, settings: Publication, groups: list[list[str]]) -> Check:
     """Check that substitutes have the category, or the group of categories, that the method promises.
 
     `groups` are those of the manifest, if it states them. Learned ones are learned again.
     """
-    if groups and pair.whole.crowds is None and all(LEARNED.fullmatch(group) for _, group in groups):
-        learned = replace(pair.whole, table=replace(pair.whole.table, category_groups={}))
-        if category_groups(learned, settings) != groups:
-            return Check("category", False, "the manifest states other groups of categories than the file gives")
-    if not pair.whole.table.category_field:
+    table = whole.table
+    learned = bool(groups) and whole.crowds is None and all(LEARNED.fullmatch(group) for _, group in groups)
+    if learned and category_groups(replace(whole, table=replace(table, category_groups={})), settings) != groups:
+        return Check("category", False, "the manifest states other groups of categories than the file gives")
+    if not table.category_field:
         return Check("category", True, "the file has no category")
-    places, changed, kept = places_of(pair.whole.table, settings), pair.changed, settings.keeps_category
-    changed = changed[~pair.whole.borrows[changed]]  # a hidden venue may have no other of its category
+    places, kept = places_of(table, settings), settings.keeps_category
+    changed = np.flatnonzero((released != table.venue) & ~whole.borrows)  # a hidden venue may have no other of its own
     kind = places.group if kept == "group" else places.category
-    same = int((kind[pair.whole.table.venue[changed]] == kind[pair.released[changed]]).sum())
+    same = int((kind[table.venue[changed]] == kind[released[changed]]).sum())
     what = {"exact": "match", "group": "match by group", "any": "match; the method does not keep categories"}[kept]
     return Check("category", kept == "any" or same == len(changed), f"{same:,} of {len(changed):,} substitutes {what}")
 
 
-def _candidates(pair: Pair) -> Check:
+def _candidates(whole: WholeTable, venues: Ints) -> Check:
     """Check that every substitute is in the candidate set that applies to its row."""
-    whole, row, released = pair.whole, pair.changed, pair.released[pair.changed]
     table, sessions, vocabulary = whole.table, whole.data.all, whole.data.vocabulary
     if whole.venue_sets.everywhere:
         return Check("radius", True, "the method may release any venue for any other")
-    poi = np.zeros(len(table), np.int32)  # 0 outside sessions
+    row = np.flatnonzero(venues != table.venue)
+    released, poi = venues[row], np.zeros(len(table), np.int32)  # 0 outside sessions
     poi[sessions.row] = sessions.poi
     in_session, poi = poi[row] > 0, poi[row]
     inside = (whole.venue_sets.poi[table.venue[row]] == released[:, None]).any(axis=1)
@@ -305,9 +283,12 @@ def _candidates(pair: Pair) -> Check:
     return Check("radius", bool(inside.all()), detail)
 
 
+Located = tuple[Rows, Ints]  # rows, and the venue of each
+
+
 def _genuine_fields(
-    clean: Rows, rows: Rows, names: list[str], pair: Pair, stored: tuple[Rows, Ints] | None
-) -> Check:  # fmt: skip
+    clean: Located, released: Located, shown: Longs, names: list[str], drawn: Bools, stored: Located | None
+) -> Check:
     """Check that venue fields come from one genuine row of the released venue; rows that were not drawn keep theirs.
 
     A genuine row may be one that the release withholds. In a series, it is the stored one of its venue.
@@ -318,9 +299,9 @@ def _genuine_fields(
         columns = {f"c{i}": fields.get_column(name) for i, name in enumerate(names)}
         return pl.DataFrame({"venue": pl.Series(venue), **columns}).hash_rows().to_numpy()
 
-    genuine, found = keys(clean, pair.whole.table.venue), keys(rows, pair.released[pair.shown])
+    genuine, found = keys(*clean), keys(*released)
     donors = genuine if stored is None else keys(*stored)
-    mixed = int(np.where(pair.drawn[pair.shown], ~np.isin(found, donors), found != genuine[pair.shown]).sum())
+    mixed = int(np.where(drawn, ~np.isin(found, donors), found != genuine[shown]).sum())
     detail = f"{mixed:,} rows mix the fields of two venues" if mixed else f"{', '.join(names)} change together"
     return Check("venue fields", mixed == 0, detail)
 

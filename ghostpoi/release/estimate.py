@@ -20,14 +20,12 @@ from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw import table as rows_outside_sessions
 from ghostpoi.draw.publication import Publication, Task
 from ghostpoi.draw.table import publish
-from ghostpoi.draw.whole_table import WholeTable, check_category, genuine_rows, grouped, prepare
-from ghostpoi.formats import CheckinFile, Source
+from ghostpoi.draw.whole_table import WholeTable, genuine_rows
+from ghostpoi.formats import Source
 from ghostpoi.randomness import Seed
-from ghostpoi.release import times
-from ghostpoi.release import users as pseudonyms
+from ghostpoi.release import identity
+from ghostpoi.release.plan import plan
 from ghostpoi.release.private_folder import RowsRequest
-from ghostpoi.release.refusals import check_kept
-from ghostpoi.release.venue_files import classify_file
 
 if TYPE_CHECKING:
     import torch
@@ -57,21 +55,18 @@ def estimate(source: Source, request: RowsRequest) -> dict[str, Any]:
     """Estimate a run of `protect`; refuse a file that it would refuse."""
     watch = Stopwatch({"starting": time.process_time()})  # mostly imports
     file, settings, device = formats.read(source, request.mapping), request.settings, request.device
-    check_category(file.table, settings)
-    check_kept(file, settings)
-    new = pseudonyms.wanted(file, settings)
-    columns = classify_file(file, request.keep, request.drop, new, settings.keeps_category)
-    times.check(file, settings, in_series=False)
-    times.check_columns(file, settings, columns.keep, request.keep)
-    watch.lap("reading and testing columns")
-    whole = prepare(grouped(file.table, request.groups, settings.method), settings)
-    watch.lap("finding candidates")
-    method = settings.method
+    planned = plan(request, file, lambda text: None, lap=watch.lap)
+    whole, method, new = planned.whole, settings.method, identity.hidden(file.table, settings)
     users = _sample(whole, SAMPLE if method.needs_surrogate or method.needs_trajectory_lm else CHEAP_SAMPLE)
     sessions = whole.data.all.take(users[whole.data.all.user])
     epochs = _time_training(whole, sessions, settings, device, watch)
     released, rounds = _substitute(whole, sessions, users, settings, device, watch)
-    _time_writing(file, columns.change, users, watch)
+    row = np.flatnonzero(users[file.table.user])
+    watch.skip()
+    file.rows.take(row).copy_fields(planned.columns.change, np.arange(len(row))).write(io.BytesIO())
+    watch.lap("writing", len(file.table) / len(row))
+    formats.read(file.source, file.mapping, file.format)  # what was written is read again
+    watch.lap("writing")
     return {
         "seconds": sum(watch.seconds.values()),
         "steps": watch.seconds,
@@ -143,16 +138,6 @@ def _substitute(
     outside = rows_outside_sessions.release(whole, method, released, whole.noise(Seed(0)), settings.speed)
     watch.lap("substituting", (len(table) - data.all.positions) / max(1, drawn))
     return outside.poi, rounds
-
-
-def _time_writing(file: CheckinFile, change: list[str], users: Bools, watch: Stopwatch) -> None:
-    """Time the writing of the users' rows. What was written is read again."""
-    row = np.flatnonzero(users[file.table.user])
-    watch.skip()
-    file.rows.take(row).copy_fields(change, np.arange(len(row))).write(io.BytesIO())
-    watch.lap("writing", len(file.table) / len(row))
-    formats.read(file.source, file.mapping, file.format)
-    watch.lap("writing")
 
 
 def _outcomes(whole: WholeTable, users: Bools, released: Ints, settings: Publication, kept: int) -> dict[str, float]:

@@ -1,8 +1,7 @@
 """Make a release: the folder to publish, and the private folder, which must never be published.
 
-The release folder holds the data and the manifest. The manifest is written last: its presence means that the release is
-complete. The private folder, which only its owner may read, holds the seed, the (clean, released) pairs and models
-trained on clean data.
+The manifest is written last: its presence means that the release is complete. The private folder, which only its owner
+may read, holds the seed, the (clean, released) pairs and models trained on clean data.
 """
 
 import hashlib
@@ -28,11 +27,11 @@ from ghostpoi.formats.rows import difference
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.randomness import Seed
-from ghostpoi.release import private_folder, users
+from ghostpoi.release import identity, private_folder
+from ghostpoi.release.identity import MAP, PAIRS
 from ghostpoi.release.manifest import store_manifest
 from ghostpoi.release.plan import Plan, ReleasedRows, plan, release_rows
-from ghostpoi.release.private_folder import Note, ReleaseRequest, RowsRequest, Run, publish_folder, staging_folder
-from ghostpoi.release.users import MAP, PAIRS
+from ghostpoi.release.private_folder import Note, ReleaseRequest, RowsRequest, Run
 from ghostpoi.release.venue_files import data_name, venue_file
 
 if TYPE_CHECKING:
@@ -86,21 +85,13 @@ def release_file(
     part, request = planned.series, replace(request, seed=planned.request.seed)
     if part:
         part.start()
-    is_new = private_folder.is_fresh(request.private)
-    run = private_folder.begin_or_resume(request, sha256, unfinished, say)
-    try:
+
+    def may_resume(error: Exception) -> bool:  # what failed for want of room or of a server
+        full = isinstance(error, RuntimeError) and "memory" in str(error)
+        return bool(part) or full or isinstance(error, OSError | MemoryError | ConnectionLost)
+
+    with private_folder.running(request, sha256, unfinished, say, may_resume) as run:
         return _released(planned, request, run, say, report)
-    except Exception as e:
-        if not (unfinished or part or _may_pass(e)):  # the next run would be refused for the sake of a useless one
-            shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
-        raise
-
-
-def _may_pass(error: Exception) -> bool:
-    """Return whether a run that failed so can be resumed: for want of room or of a server."""
-    return isinstance(error, OSError | MemoryError | ConnectionLost) or (
-        isinstance(error, RuntimeError) and "memory" in str(error)
-    )
 
 
 def _released(planned: Plan, request: ReleaseRequest, run: Run, say: Say, report: Report) -> ReleasedRows:
@@ -117,12 +108,16 @@ def _released(planned: Plan, request: ReleaseRequest, run: Run, say: Say, report
     further = part.store_private(run.folder, planned.rows) if part else ()
     released = release_rows(planned, venues, run.seed)
     write_pairs(run.folder / PAIRS, released)
-    with staging_folder(run, request.release.resolve()) as staging:
-        released = _write_folder(staging, request, file, released)
+    with private_folder.publishing(run, request) as staging:
+        data = staging / data_name(file)
+        for name, content in released.beside.items():
+            with replacing(staging / name) as out:
+                out.write(content)
+        described = described_data(request, file, released, write_data(file.source.of_release(data), file, released))
+        released = released.with_manifest(described | {"data": located(data, described["data"])})
+        store_manifest(staging, released.manifest, request.private)
         if part:
             part.begin(released.manifest, venues, released.shown, released.users)
-        with private_folder.table_beside(staging / released.manifest["data"]["file"], request):
-            publish_folder(staging, request.release.resolve(), request.force or request.resume)
     if part:
         part.complete()
     keep_private(run, request.private, (*further, PAIRS))
@@ -154,7 +149,7 @@ def write_pairs(path: Path, released: ReleasedRows) -> None:
     """Store the pairs and all venues, including those that the release never shows, for the private report."""
     table, venues, new = released.whole.table, released.whole.table.venues, released.users
     categories = np.append(table.category_ids.astype(str), "")  # row 0 of the venues has category -1
-    further: dict[str, Any] = users.map_arrays(table, new) if new else {}
+    further: dict[str, Any] = identity.map_arrays(table, new) if new else {}
     if new and (new.time != table.time[new.row]).any():
         further["time"] = table.time
     if released.whole.crowds:
@@ -167,23 +162,11 @@ def write_pairs(path: Path, released: ReleasedRows) -> None:
         save_arrays(out, arrays | further)
 
 
-def _write_folder(staging: Path, request: ReleaseRequest, file: CheckinFile, released: ReleasedRows) -> ReleasedRows:
-    """Write the content of the release folder: the data, what belongs to it, and the manifest."""
-    data = staging / data_name(file)
-    for name, content in released.beside.items():
-        with replacing(staging / name) as out:
-            out.write(content)
-    described = described_data(request, file, released, write_data(file.source.of_release(data), file, released))
-    described["data"] = {"file": data.name, **described["data"], **hashes_of(data)}
-    released = released.with_manifest(described)
-    store_manifest(staging, released.manifest, request.private)
-    return released
-
-
-def hashes_of(data: Path) -> dict[str, Any]:
-    """Return the hash of a data file or, if it is a folder, of all its parts."""
+def located(data: Path, described: dict[str, Any]) -> dict[str, Any]:
+    """Return what the manifest says about the data, with the name and the hash of the file or of all parts."""
     hashes = file_hashes(data)
-    return {"sha256": joint_hash(hashes), **({} if "" in hashes else {"parts": hashes})}
+    parts = {} if "" in hashes else {"parts": hashes}
+    return {"file": data.name, **described, "sha256": joint_hash(hashes), **parts}
 
 
 def described_data(

@@ -1,7 +1,8 @@
 """The rows of a release and what its manifest says about them, whether they are written to a folder or not."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,29 +10,33 @@ import polars as pl
 
 from ghostpoi import __version__
 from ghostpoi.columns import VenueColumns
+from ghostpoi.columns.classify import Tests, constant_within
+from ghostpoi.columns.dependence import value_codes
+from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Longs, duplicates
 from ghostpoi.data.displacement import displacement, published, without_category
 from ghostpoi.draw import whole_table
 from ghostpoi.draw.methods import AnyMethod, FreeDraw
-from ghostpoi.draw.publication import described
+from ghostpoi.draw.publication import Publication, described
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, prepare
+from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats.folder import keys_of
 from ghostpoi.formats.times import TIMEZONE, needs_zone, split_names
 from ghostpoi.formats.written_times import with_times
 from ghostpoi.options import option
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
-from ghostpoi.release import times
-from ghostpoi.release import users as pseudonyms
+from ghostpoi.release import identity
 from ghostpoi.release.manifest import NO_CATEGORY
 from ghostpoi.release.private_folder import ReleaseRequest, RowsRequest
-from ghostpoi.release.refusals import check_kept, check_parts, check_sets, check_zones, in_file
 from ghostpoi.release.venue_files import classify_file, files_beside, split_columns
 
-if TYPE_CHECKING:  # only the releases of a series need them
+if TYPE_CHECKING:
     from ghostpoi.release.series.add import SeriesRelease
     from ghostpoi.release.series.ledger import Series
+
 
 FEW_ROWS = 100  # of a release
 GROUPS = ("in_sessions", "outside_sessions")
@@ -48,8 +53,10 @@ def figures(
     `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine. Figures of a region, which
     is not the `whole_file`, are joined to those of others.
     """
-    genuine = whole_table.genuine_rows(whole, method, shown, released.poi[shown])
-    genuine = with_kept(genuine, len(shown), missing.get("kept", 0))
+    genuine, kept = whole_table.genuine_rows(whole, method, shown, released.poi[shown]), missing.get("kept", 0)
+    if kept:
+        every = {name: one["rows"] + kept * (name == "left_genuine") for name, one in genuine.items()}
+        genuine = {name: {"rows": n, "share": round(n / (len(shown) + kept), 3)} for name, n in every.items()}
     moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
     rows: dict[str, Any] = {
         **whole_table.count_rows(whole, released), "withheld": len(whole.table) - len(shown),
@@ -70,14 +77,6 @@ def without_draws(found: dict[str, Any]) -> dict[str, Any]:
     rows = {name: value for name, value in found["rows"].items() if name != "drawn_own"}
     by_rule = {name: {key: rows[name][key] for key in keys} for name, keys in BY_RULE.items()}
     return found | {"rows": rows | by_rule, "plausibility": None}
-
-
-def with_kept(genuine: dict[str, dict[str, Any]], shown: int, kept: int) -> dict[str, dict[str, Any]]:
-    """Count kept rows that lack a value as left genuine, among `shown` rows of the table."""
-    if not kept:
-        return genuine
-    rows = {name: found["rows"] + kept * (name == "left_genuine") for name, found in genuine.items()}
-    return {name: {"rows": count, "share": round(count / (shown + kept), 3)} for name, count in rows.items()}
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class ReleasedRows:
     whole: WholeTable
     venues: Substitution  # of all clean rows
     shown: Longs  # (M,) the clean row of each released row
-    users: pseudonyms.NewUsers | None
+    users: identity.NewUsers | None
 
     def with_manifest(self, more: dict[str, Any]) -> "ReleasedRows":
         """Return the same rows with more in the manifest."""
@@ -113,43 +112,44 @@ class ReleasedRows:
 
 def plan(
     request: RowsRequest, file: CheckinFile, say: Say, series: "Series | None" = None,
-    columns: VenueColumns | None = None,
+    columns: VenueColumns | None = None, lap: Say = lambda step: None,
 ) -> Plan:  # fmt: skip
     """Decide what becomes of each column; refuse a file that cannot be released.
 
-    `columns`: what was decided on more rows, of which the file holds one region.
+    `columns`: what was decided on more rows, of which the file holds one region. `lap` is told of each step.
     """
     settings, reorders = request.settings, request.settings.reorders
     whole_table.check_category(file.table, settings)
     table = whole_table.grouped(file.table, request.groups, settings.method)
-    number = pseudonyms.wanted(file, settings)
+    number = identity.wanted(file, settings)
     whole_file = columns is None
     columns = columns or classify_file(file, request.keep, request.drop, number, settings.keeps_category)
-    times.check(file, settings, series is not None, whole_file)
-    more = times.check_columns(file, settings, columns.keep, request.keep)
+    identity.check_times(file, settings, series is not None, whole_file)
+    more = identity.check_time_columns(file, settings, columns.keep, request.keep)
     if whole_file and not reorders:  # else rows are divided again, or `regions` has tested the parts
         check_parts(file, columns.change)
-    if series and isinstance(request, ReleaseRequest):
-        from ghostpoi.release.series.add import series_columns
-
-        columns = series_columns(series, file, columns, request, number)
-    noted = check_kept(file, settings)
-    rows = file.all_rows if len(file.kept) else file.rows
-    rows = (rows if request.keep_metadata else rows.without_metadata()).drop(columns.drop)
-    _try_changes(rows, columns.change, file.mapping["user"] if settings.hides_users else None)
-    for text in [*columns.warnings, *more, *filter(None, (noted, _taken_for_utc(file)))]:
-        say(f"warning: {text}")
     part = None
     if series and isinstance(request, ReleaseRequest):
         from ghostpoi.release.series.add import SeriesRelease
 
-        part = SeriesRelease.plan(series, request, file, table, columns)
-        request, table = part.request, part.table
+        part = SeriesRelease.plan(series, request, file, table, columns, number)
+        request, table, columns = part.request, part.table, part.columns
+    noted = check_kept(file, settings)
+    rows = file.all_rows if len(file.kept) else file.rows
+    rows = (rows if request.keep_metadata else rows.without_metadata()).drop(columns.drop)
+    first = np.zeros(1, np.int64)  # one row is changed as all will be: what cannot be is refused before any work
+    row = rows.take(first).copy_fields(columns.change, first)
+    if settings.hides_users:
+        row.replace_ids(file.mapping["user"], np.array(["1"], object))
+    for text in [*columns.warnings, *more, *filter(None, (noted, _taken_for_utc(file)))]:
+        say(f"warning: {text}")
+    lap("reading and testing columns")
     whole = prepare(table, settings, whole_file, part.kept if part else None)
     anywhere = isinstance(settings.method, FreeDraw)
     if not reorders:
         check_sets(file, None if anywhere else whole.venue_sets)
     check_zones(file, columns.change, whole, anywhere)
+    lap("finding candidates")
     return Plan(request, file, columns, rows, part, whole, whole_file)
 
 
@@ -166,7 +166,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         rows = rows.copy_fields(columns.change, in_file(file, donor, donor)[0])
     user, new = file.mapping["user"], None
     if settings.reorders and not plan.in_order:
-        draw = series.users if series else pseudonyms.draw
+        draw = series.users if series else identity.draw
         new = draw(whole.table, shown, settings, seed, rows.largest_number(user) if settings.hides_users else None)
         shown = new.row
         rows = rows.take(shown).divided_anew()
@@ -177,6 +177,7 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
     elif len(shown) < len(whole.table):
         rows = rows.take(shown_in_file)
     category, groups = bool(whole.table.category_field), whole.table.category_groups
+    kept_beside, dropped_beside = (split_columns(file, names)[1] for names in (request.keep, request.drop))
     manifest = {
         "tool": {"name": "ghostpoi", "version": __version__},
         "method": request.method,
@@ -188,9 +189,8 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
             "changed_with_the_venue": columns.change,
             "kept": columns.keep,
             "why": {name: columns.why[name] for name in columns.keep if name in columns.why},
-            "dropped": list(dict.fromkeys([*columns.drop, *split_columns(file, request.drop)[1]])),
-            "kept_on_request": [name for name in columns.keep if name in request.keep]
-            + split_columns(file, request.keep)[1],
+            "dropped": list(dict.fromkeys([*columns.drop, *dropped_beside])),
+            "kept_on_request": [name for name in columns.keep if name in request.keep] + kept_beside,
         },
         "disclosure": {
             "category": settings.keeps_category if category else NO_CATEGORY,
@@ -201,19 +201,10 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         **(series.public if series else {}),
         **figures(whole, settings.method, released, shown, file.counted, plan.whole_file),
     }
-    beside = files_beside(file, request.keep, request.drop, settings.hide, *_shown(whole.table, released, shown, new))
+    venues, users = whole.table.venue_ids[released.poi[shown]], whole.table.user_ids[whole.table.user[shown]]
+    users = users if new is None else new.released_ids
+    beside = files_beside(file, request.keep, request.drop, settings.hide, venues, users)
     return ReleasedRows(rows, manifest, beside, whole, released, shown, new)
-
-
-def _shown(
-    table: Checkins, released: Substitution, shown: Longs, new: pseudonyms.NewUsers | None
-) -> tuple[dict[str, int], list[str]]:
-    """Return how many released rows each venue has, and the released user ids."""
-    visits = np.bincount(released.poi[shown], minlength=len(table.venue_ids))
-    ids = table.user_ids if new is None else new.ids
-    number = (table.user if new is None else new.number)[shown]
-    users = np.unique(ids[np.flatnonzero(np.bincount(number))])
-    return dict(zip(table.venue_ids.tolist(), visits.tolist(), strict=True)), users.tolist()
 
 
 def _taken_for_utc(file: CheckinFile) -> str | None:
@@ -232,9 +223,134 @@ def _taken_for_utc(file: CheckinFile) -> str | None:
     return f"{times} no time zone and count as UTC; {remedy} if it is another"
 
 
-def _try_changes(rows: Rows, columns: list[str], user: str | None) -> None:
-    """Change one row as all will be changed: what cannot be is refused before any work."""
-    first = np.zeros(1, np.int64)
-    row = rows.take(first).copy_fields(columns, first)
-    if user is not None:
-        row.replace_ids(user, np.array(["1"], object))
+def in_file(file: CheckinFile, donor: Longs, shown: Longs) -> tuple[Longs, Longs]:
+    """Turn the donor of each row of the table, and the rows to show, into rows of the file; kept rows stay."""
+    if not len(file.kept):
+        return donor, shown
+    every = np.arange(len(file.table) + len(file.missing))
+    every[file.present] = file.present[donor]
+    return every, np.sort(np.concatenate([file.present[shown], file.kept]))
+
+
+def check_kept(file: CheckinFile, settings: Publication) -> str | None:
+    """Return the warning about rows that lack a value; refuse to keep user ids or times that others replace."""
+    if not len(file.missing):
+        return None
+    one = len(file.missing) == 1
+    what = f"that lack{'s' * one} a value or lie{'s' * one} in no cluster"
+    what = what if file.reading.cluster_points else "with missing values"
+    count = f"{len(file.missing):,} row{'s' * (not one)} {what} ({file.missing_at})"
+    if not len(file.kept):
+        return f"{count}: left out of the release"
+    if settings.hides_users:
+        ids = "its user id" if one else "their user ids"
+        raise InputError(
+            f"{file.path}: {count} would keep {ids}, which pseudonyms replace; use {option('missing', 'drop')}"
+        )
+    if settings.reorders:
+        raise InputError(
+            f"{file.path}: {count} would keep {'its time' if one else 'their times'}, which "
+            f"{option('times', settings.identity.times)} replaces; use {option('missing', 'drop')}"
+        )
+    if one:
+        return f"{count}: kept as it is, so it shows a genuine visit; {option('missing', 'drop')} leaves it out"
+    return f"{count}: kept as they are, so they show genuine visits; {option('missing', 'drop')} leaves them out"
+
+
+def check_zones(file: CheckinFile, change: list[str], whole: WholeTable, anywhere: bool) -> None:
+    """Refuse a file in which a venue can become one of another zone. `anywhere`: any venue can become any other."""
+    column = file.mapping.get(TIMEZONE)
+    if column is None or column not in change:
+        return
+    zone, table = value_codes(file.rows.get_column(column)), file.table
+    of_venue = np.zeros(len(table.venue_ids), np.int64)
+    of_venue[table.venue] = zone
+    pairs = ((of_venue, whole.venue_sets), (of_venue[whole.data.vocabulary.venue], whole.session_sets))
+    leave = (sets.everywhere or ((sets.poi > 0) & (own[sets.poi] != own[:, None])).any() for own, sets in pairs)
+    if anywhere or not constant_within(zone, table.venue) or any(leave):
+        raise InputError(
+            f"{file.path}: a venue can become one of another time zone, and the column {column!r} would change its "
+            "times; write all times in UTC, or keep the column at your own risk with "
+            f"{option('keep', column, shown=quote)}"
+        )
+
+
+PART = "the part of the folder"
+REMEDY = "divide the rows by time or at random, or give one file"
+
+
+@dataclass(frozen=True)
+class _Division:
+    """How a folder divides the rows: into parts, or by a key that names of folders hold, e.g. city=Paris."""
+
+    what: str
+    code: Longs  # (N,)
+    names: Sequence[str]
+
+    def of_venues(self, table: Checkins) -> Longs | None:
+        """Return the part of each venue, (V+1,), if all rows of a venue are in one part, else None."""
+        found = np.zeros(len(table.venue_ids), np.int64)
+        found[table.venue] = self.code
+        return found if (found[table.venue] == self.code).all() else None
+
+
+class _WithPart:
+    """The columns of a folder and, as one more, the part of each row."""
+
+    def __init__(self, rows: Rows, part: pl.Series) -> None:
+        self.rows, self.part = rows, part
+
+    @property
+    def columns(self) -> list[str]:
+        return [*self.rows.columns, self.part.name]
+
+    def get_column(self, name: str) -> pl.Series:
+        return self.part if name == self.part.name else self.rows.get_column(name)
+
+
+def check_parts(file: CheckinFile, change: list[str]) -> None:
+    """Refuse a folder whose parts reveal clean venues, but for those that follow from the venue: see `check_sets`."""
+    for division in _divisions(file):
+        if division.of_venues(file.table) is not None:
+            continue
+        names = pl.Series(division.what, [division.names[number] for number in division.code.tolist()])
+        tests = Tests(file.table, _WithPart(file.rows, names), file.mapping)
+        if (found := tests.finding(division.what, tests.sample(change))) and found.share > 0:
+            raise InputError(f"{file.path}: {division.what} {found}, so it could reveal clean venues; {REMEDY}")
+
+
+def check_sets(file: CheckinFile, sets: Candidates | None) -> None:
+    """Refuse a folder that is divided by venue, say by city, if a venue can become one of another part.
+
+    Rows stay in their part, so it would reveal that they moved. `sets` are the candidate sets of the table's venues;
+    None: any venue can become any other.
+    """
+    for division in _divisions(file):
+        if (of_venue := division.of_venues(file.table)) is None:
+            continue
+        if sets is None:
+            first = of_venue[1]
+            second = of_venue[1:][of_venue[1:] != first][0]
+        else:
+            other = (sets.poi > 0) & (of_venue[sets.poi] != of_venue[:, None])
+            if not other.any():
+                continue
+            venue, at = np.argwhere(other)[0]
+            first, second = of_venue[venue], of_venue[sets.poi[venue, at]]
+        raise InputError(
+            f"{file.path}: its parts follow from the venue, and a venue of {division.names[first]} can become one of "
+            f"{division.names[second]}, so the part would reveal clean venues; {REMEDY}"
+        )
+
+
+def _divisions(file: CheckinFile) -> Iterator[_Division]:
+    """Yield how a folder divides the rows of the table, if it does."""
+    rows = file.rows
+    if len(np.unique(rows.part)) < 2:
+        return
+    yield _Division(PART, rows.part, rows.parts)
+    keys = [keys_of(name) for name in rows.parts]
+    for key in dict.fromkeys(key for one in keys for key in one):
+        names, code = np.unique([f"{key}={one.get(key, '')}" for one in keys], return_inverse=True)
+        if 1 < len(np.unique(code[rows.part])) < len(np.unique(rows.part)):  # else it reveals nothing, or what parts do
+            yield _Division(f"the folder name {key}=", code[rows.part], names.tolist())

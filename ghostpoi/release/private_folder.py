@@ -12,8 +12,8 @@ import re
 import secrets
 import shlex
 import shutil
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,9 +31,8 @@ from ghostpoi.formats.source import Query
 from ghostpoi.options import option, with_urls
 from ghostpoi.progress import Say
 from ghostpoi.randomness import Seed
-from ghostpoi.release.manifest import MANIFEST
-from ghostpoi.release.seal import KEY, create_key
-from ghostpoi.release.users import PAIRS, read_map
+from ghostpoi.release.identity import PAIRS, read_map
+from ghostpoi.release.manifest import KEY, MANIFEST, create_key, read_manifest
 
 if TYPE_CHECKING:
     import torch
@@ -98,10 +97,10 @@ def check_places(request: ReleaseRequest) -> None:
     if release.is_relative_to(private):
         raise InputError(f"{' would be inside '.join(folders[::-1])}; choose another with {option('output')}")
     series = request.series.resolve() if request.series else None
-    for named, folder in (("the release", release), ("the private folder", private)):
+    for name, folder in (("the release", release), ("the private folder", private)):
         if series and (series.is_relative_to(folder) or folder.is_relative_to(series)):
             raise InputError(
-                f"{option('series', request.series)} and {named} {folder} would be inside each other; choose another "
+                f"{option('series', request.series)} and {name} {folder} would be inside each other; choose another "
                 "folder"
             )
     for folder in (path.parent for path in (request.release, request.private, request.series) if path):
@@ -131,8 +130,25 @@ def check_folders(request: ReleaseRequest) -> Note | None:
     if place.resolve().is_relative_to(release):
         raise InputError(f"{request.file} is inside {request.release}, which would be replaced; move it first")
     if request.private.is_dir() and not unfinished:
-        _check_private(request)
+        _check_private(request.private, request.force)
     return unfinished
+
+
+def _check_private(folder: Path, force: bool) -> None:
+    """Refuse a folder with files of others or, without --force, with files of another run."""
+    own = [name for name in OWN_FILES if (folder / name).exists()]
+    if not own and any(not path.match(f".*{PARTIAL}") for path in folder.iterdir()):
+        raise InputError(
+            f"{folder} holds files that are not ghostpoi's; choose an empty or new folder with {option('private')}"
+        )
+    other = f"replace them with {option('force')}, or choose another folder with {option('private')}"
+    # Without its note, the folder of a run holds nothing to resume: the run was killed before it began.
+    if (folder / UNFINISHED / RUN).exists() and not force:
+        raise InputError(
+            f"{folder} holds the private files of an interrupted run; continue with {option('resume')}, {other}"
+        )
+    if RUN in own and not force:
+        raise InputError(f"{folder} holds the private files of a finished run; {other}")
 
 
 @contextmanager
@@ -165,11 +181,26 @@ def is_fresh(private: Path) -> bool:
     return not private.exists() or all(path.name == ROWS for path in private.iterdir())
 
 
-def begin_or_resume(request: ReleaseRequest, sha256: bytes, unfinished: Note | None, say: Say) -> Run:
+@contextmanager
+def running(
+    request: ReleaseRequest, sha256: bytes, unfinished: Note | None, say: Say, may_resume: Callable[[Exception], bool]
+) -> Iterator[Run]:
     """Start a run with an input of this hash, or go on with an unfinished one.
 
-    The private files of an older run stay until the new one is done.
+    A new run is removed after an error that would come again: it would only be in the way of the next one.
     """
+    is_new = is_fresh(request.private)
+    run = _begun_or_resumed(request, sha256, unfinished, say)
+    try:
+        yield run
+    except Exception as e:
+        if not unfinished and not may_resume(e):
+            shutil.rmtree(request.private if is_new else run.folder, ignore_errors=True)
+        raise
+
+
+def _begun_or_resumed(request: ReleaseRequest, sha256: bytes, unfinished: Note | None, say: Say) -> Run:
+    """Return a run in its folder. The private files of an older one stay until it is done."""
     if unfinished:
         return _resumed(request, sha256, unfinished)
     if request.resume:
@@ -183,7 +214,7 @@ def begin_or_resume(request: ReleaseRequest, sha256: bytes, unfinished: Note | N
     make_private_folder(folder)
     note = {
         "seed": f"{seed.value:x}",
-        "input": _keyed_hash(sha256, seed),
+        "input": keyed_hash(sha256, seed),
         "asked": json.dumps(_asked(request)),
         "release": with_urls(str(request.release.resolve())),
         "token": secrets.token_hex(4),
@@ -202,11 +233,16 @@ def _resumed(request: ReleaseRequest, sha256: bytes, note: Note) -> Run:
         raise InputError(
             f"{option('seed')} differs from the seed of the run in {private}; leave {option('seed')} out to resume it"
         )
-    if note["input"] != _keyed_hash(sha256, run.seed):
+    if note["input"] != keyed_hash(sha256, run.seed):
         raise InputError(f"{request.file} is not the file of the run in {private}; start again with {option('force')}")
     if (old := json.loads(note["asked"])) != (new := _asked(request)):
+        names = [name for name in new if old.get(name, "") != new[name]]
+        names = ["method"] if "method" in names else names  # other methods have other settings
+        spelled = ((name if "." in name else option(name), old.get(name), new[name]) for name in names)
+        parts = [f"{name} was {before or 'not given'}, now {now or 'not given'}" for name, before, now in spelled]
+        differing = f" ({'; '.join(parts)})" if parts else ""
         raise InputError(
-            f"the settings differ from those of the run in {private}{_differing(old, new)}; give the same "
+            f"the settings differ from those of the run in {private}{differing}; give the same "
             f"settings, or start again with {option('force')}"
         )
     create_key(private, request.series)
@@ -214,24 +250,6 @@ def _resumed(request: ReleaseRequest, sha256: bytes, note: Note) -> Run:
         remove_partial(folder)
     shutil.rmtree(run.folder / OLD, ignore_errors=True)
     return run
-
-
-def _check_private(request: ReleaseRequest) -> None:
-    """Refuse a folder with files of others or, without --force, with files of another run."""
-    folder = request.private
-    own = [name for name in OWN_FILES if (folder / name).exists()]
-    if not own and any(not path.match(f".*{PARTIAL}") for path in folder.iterdir()):
-        raise InputError(
-            f"{folder} holds files that are not ghostpoi's; choose an empty or new folder with {option('private')}"
-        )
-    other = f"replace them with {option('force')}, or choose another folder with {option('private')}"
-    # Without its note, the folder of a run holds nothing to resume: the run was killed before it began.
-    if (folder / UNFINISHED / RUN).exists() and not request.force:
-        raise InputError(
-            f"{folder} holds the private files of an interrupted run; continue with {option('resume')}, {other}"
-        )
-    if RUN in own and not request.force:
-        raise InputError(f"{folder} holds the private files of a finished run; {other}")
 
 
 def _unfinished(request: ReleaseRequest) -> Note | None:
@@ -258,11 +276,8 @@ def _run(request: ReleaseRequest, note: Note) -> Run:
 
 def _asked(request: ReleaseRequest) -> dict[str, str]:
     """Return what was asked for by the name of the option or, with a dot, of the setting."""
-    settings = {
-        f"{section}.{key}": str(value)
-        for section, values in request.settings.public().items()
-        for key, value in values.items()
-    }
+    public = request.settings.public().items()
+    settings = {f"{section}.{key}": str(value) for section, values in public for key, value in values.items()}
     groups = hashlib.sha256(repr(sorted(request.groups.items())).encode()).hexdigest()[:16] if request.groups else ""
     return {
         "method": request.method, **settings, **request.file.reading.stated, "keep": shlex.join(sorted(request.keep)),
@@ -274,38 +289,41 @@ def _asked(request: ReleaseRequest) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _differing(old: dict[str, str], new: dict[str, str]) -> str:
-    """Name the choices that differ from those of a run."""
-    names = [name for name in new if old.get(name, "") != new[name]]
-    names = ["method"] if "method" in names else names  # other methods have other settings
-    spelled = ((name if "." in name else option(name), old.get(name), new[name]) for name in names)
-    parts = [f"{name} was {before or 'not given'}, now {now or 'not given'}" for name, before, now in spelled]
-    return f" ({'; '.join(parts)})" if parts else ""
-
-
-def _keyed_hash(sha256: bytes, seed: Seed) -> str:
+def keyed_hash(sha256: bytes, seed: Seed) -> str:
     """Hash the input with the seed as key. A plain hash would let anyone confirm a guess of the input."""
     return hmac.new(str(seed.value).encode(), sha256, hashlib.sha256).hexdigest()
 
 
 @contextmanager
-def staging_folder(run: Run, release: Path) -> Iterator[Path]:
-    """Create an empty folder from which the release can be moved to its place; remove what is left of it."""
-    place = run.folder if _can_move(run.folder, _beside(release, run)) else _beside(release, run)
+def publishing(run: Run, request: ReleaseRequest) -> Iterator[Path]:
+    """Yield an empty folder for the content of a release, which is published when the block ends without an error.
+
+    Its rows are written to a table, too, if that is asked for.
+    """
+    release, replaces = request.release.resolve(), request.force or request.resume
+    beside = release.with_name(f".{release.name}.{run.token}.partial")
+    place, trial = run.folder, run.folder / "trial"  # one file system may be mounted in two places
+    trial.mkdir(exist_ok=True)
+    try:
+        os.rename(trial, beside)
+    except OSError:
+        trial.rmdir()
+        place = beside
+    else:
+        beside.rmdir()
     folder = place / STAGED
     shutil.rmtree(folder, ignore_errors=True)  # left by a killed process
     try:
         make_folder(folder)
         yield folder
+        if request.to_table and request.database:
+            data = folder / read_manifest(folder)["data"]["file"]
+            with databases.table_written(request.database, request.to_table, data, replaces):
+                publish_folder(folder, release, replaces)
+        else:
+            publish_folder(folder, release, replaces)
     finally:
         shutil.rmtree(folder if place == run.folder else place, ignore_errors=True)
-
-
-def table_beside(data: Path, request: ReleaseRequest) -> AbstractContextManager[None]:
-    """Write the rows of a release to a table, too, if that is asked for: there when the block ends without an error."""
-    if not (request.to_table and request.database):
-        return nullcontext()
-    return databases.table_written(request.database, request.to_table, data, request.force or request.resume)
 
 
 def publish_folder(staging: Path, release: Path, replace: bool) -> None:
@@ -343,23 +361,6 @@ def clean_up(release: Path, unfinished: Path) -> None:
         shutil.rmtree(path)
 
 
-def _beside(release: Path, run: Run) -> Path:
-    return release.with_name(f".{release.name}.{run.token}.partial")
-
-
-def _can_move(source: Path, target: Path) -> bool:
-    """Try whether folders can be moved there: one file system may be mounted in two places."""
-    trial = source / "trial"
-    trial.mkdir(exist_ok=True)
-    try:
-        os.rename(trial, target)
-    except OSError:
-        trial.rmdir()
-        return False
-    target.rmdir()
-    return True
-
-
 @dataclass(frozen=True)
 class Pairs:
     """The clean and released venue of every released row, its clean time, and all venues. Row 0 is no venue."""
@@ -376,15 +377,14 @@ class Pairs:
 
 def read_pairs(private: Path, released: Checkins, name: str) -> Pairs:
     """Read the pairs of a release, which messages call by `name`; refuse those of another release."""
-    path = private / PAIRS
+    path, here = private / PAIRS, option("private", private)
     if not path.is_file() and path.with_suffix("").is_dir():
         raise InputError(
-            f"{option('private', private)} holds pairs by region, of data that may be larger than memory; to have "
-            f"clean and released rows side by side, leave out {option('engine')} and {option('memory')} when you make "
-            "the release"
+            f"{here} holds pairs by region, of data that may be larger than memory; to have clean and released rows "
+            f"side by side, leave out {option('engine')} and {option('memory')} when you make the release"
         )
     if not path.is_file():
-        raise InputError(f"{option('private', private)} holds no {PAIRS}; give the private folder that protect wrote")
+        raise InputError(f"{here} holds no {PAIRS}; give the private folder that protect wrote")
     try:
         with np.load(path, allow_pickle=False) as file:
             shown = file["shown"]

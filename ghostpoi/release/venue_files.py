@@ -7,11 +7,13 @@ released rows. Other columns that follow from the clean rows are refused.
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ghostpoi.columns import VenueColumns, classify
 from ghostpoi.data.checkins import NAME, Bools, Checkins, Floats, Longs
@@ -24,14 +26,14 @@ from ghostpoi.formats.content import STDIN, ending
 from ghostpoi.formats.source import VenueTable
 from ghostpoi.formats.times import parse_times
 from ghostpoi.options import option
-from ghostpoi.release.manifest import MANIFEST, PAGES
-from ghostpoi.release.seal import SIGNATURE
+from ghostpoi.release.manifest import MANIFEST, PAGES, SIGNATURE
 from ghostpoi.settings import HideSettings
 
 SAME = 0.5  # share of the visited venues at which a column must agree with a statistic of the clean rows
 LIKE = 0.9  # rank correlation with the visits, or the first visit, of each venue
 FEWEST = 20  # visited venues for a correlation
 LIBCITY, USERS = ".dyna", ".usr"
+Texts = NDArray[np.object_]
 
 
 def data_name(file: CheckinFile) -> str:
@@ -87,29 +89,28 @@ def _check_venues(file: CheckinFile, table: VenueTable, keep: Sequence[str], dro
 
 
 def files_beside(
-    file: CheckinFile, keep: Sequence[str], drop: Sequence[str], hide: HideSettings, visits: Mapping[str, int],
-    users: Sequence[str],
-) -> dict[str, bytes]:  # fmt: skip
-    """Return the content of each file next to the data. Venues that are never released are not listed.
+    file: CheckinFile, keep: Sequence[str], drop: Sequence[str], hide: HideSettings, venues: Texts, users: Texts
+) -> dict[str, bytes]:
+    """Return the content of each file next to the data, given the ids of the venues and of the users of released rows.
 
-    `visits` counts the released rows of each venue, `users` are the released user ids.
+    Venues that are never released are not listed.
     """
     if file.venues is None:
         return {}
-    table, (_, dropped) = file.venues, split_columns(file, drop)
+    table, (_, dropped), visits = file.venues, split_columns(file, drop), Counter(venues.tolist())
     ids = table.fields["poi"].to_list()
     listed = np.flatnonzero(~_hidden(table, file.table, hide)).tolist()
-    rows = table.rows.take(np.array(sorted(listed, key=lambda row: _key(ids[row])), np.int64))
+    listed.sort(key=lambda row: _key(ids[row]))
+    rows = table.rows.take(np.array(listed, np.int64))
     for name, what in _telling(table, file.table).items():
         if what == COUNT and name not in (*keep, *drop):
-            counts = [str(visits.get(one, 0)) for one in sorted((ids[row] for row in listed), key=_key)]
-            rows = rows.replace_ids(name, np.array(counts, object))
+            rows = rows.replace_ids(name, np.array([str(visits[ids[row]]) for row in listed], object))
     out = io.BytesIO()
     rows.drop(dropped).write(out)
     found = {_plain(table.path): out.getvalue()}
     data = Path(data_name(file))
     if data.suffix.lower() == LIBCITY:
-        everybody = "".join(f"{user}\n" for user in sorted(users, key=_key))
+        everybody = "".join(f"{user}\n" for user in sorted({*users.tolist()}, key=_key))
         found[data.with_suffix(USERS).name] = f"usr_id\n{everybody}".encode()
     return found
 
@@ -152,8 +153,9 @@ def _telling(table: VenueTable, clean: Checkins) -> dict[str, str]:
     first, last = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(first, clean.venue, clean.time)
     np.maximum.at(last, clean.venue, clean.time)
+    by_hour = np.bincount(clean.venue * 24 + clean.time // 3600 % 24, minlength=24 * size).reshape(size, 24)  # UTC
     statistics = {
-        COUNT: visits, "holds the busiest hour of each venue": _busiest_hour(clean),
+        COUNT: visits, "holds the busiest hour of each venue": by_hour.argmax(axis=1).astype(np.float64),
         "counts the visitors of each venue": np.bincount(pairs, minlength=size).astype(float),
         "holds the time of each venue's first check-in": first, "holds the time of each venue's last check-in": last,
     }  # fmt: skip
@@ -175,8 +177,11 @@ def _telling(table: VenueTable, clean: Checkins) -> dict[str, str]:
                 found[name] = what
                 break
         else:
+            known = np.isfinite(plain)
             for what, statistic in (("number of check-ins", visits), ("first check-in", first)):
-                if _correlates(plain, statistic[number[row]]):
+                both = (pl.Series(one[known]) for one in (plain, statistic[number[row]]))
+                alike = known.sum() >= FEWEST and pl.select(pl.corr(*both, method="spearman")).item()
+                if abs(alike or 0) >= LIKE:
                     found.setdefault(name, f"follows the {what} of each venue")
     return found
 
@@ -194,13 +199,6 @@ def _names_visitors(texts: pl.Series, venue: Longs, clean: Checkins) -> bool:
     return share(venue) >= SAME and share(venue) >= 2 * share(other)
 
 
-def _busiest_hour(clean: Checkins) -> Floats:
-    """Return the hour of the day, in UTC, with the most check-ins of each venue."""
-    count = np.zeros((len(clean.venue_ids), 24))
-    np.add.at(count, (clean.venue, clean.time // 3600 % 24), 1)
-    return count.argmax(axis=1).astype(np.float64)
-
-
 def _numbers(texts: pl.Series) -> Floats:
     return texts.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
 
@@ -210,11 +208,3 @@ def _times(texts: pl.Series) -> Floats:
         return parse_times(texts).cast(pl.Float64).fill_null(float("nan")).to_numpy()
     except pl.exceptions.PolarsError:
         return np.full(len(texts), np.nan)
-
-
-def _correlates(values: Floats, statistic: Floats) -> bool:
-    known = np.isfinite(values)
-    if known.sum() < FEWEST:
-        return False
-    both = (pl.Series(one[known]) for one in (values, statistic))
-    return abs(float(pl.select(pl.corr(*both, method="spearman")).item() or 0)) >= LIKE

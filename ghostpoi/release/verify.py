@@ -23,28 +23,15 @@ from ghostpoi.draw.methods import METHODS
 from ghostpoi.draw.publication import PRESETS, Protocol, Publication, described, publication
 from ghostpoi.draw.whole_table import published_aggregates
 from ghostpoi.errors import InputError
-from ghostpoi.formats import CheckinFile, Rows, Source
+from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.content import PARQUET
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.formats.text import BOM, first_line
 from ghostpoi.options import option
-from ghostpoi.release.manifest import (
-    MANIFEST,
-    NO_CATEGORY,
-    PAGES,
-    PRIVATE_MARK,
-    data_source,
-    hash_complaint,
-    release_identity,
-    seal_of,
-    settings_of,
-    unknown_keys,
-    with_groups,
-)
+from ghostpoi.release import manifest as manifests
+from ghostpoi.release.identity import RESOLUTION_S, PrivateMap, numbers, released_order, times_agree
+from ghostpoi.release.manifest import PAGES, PRIVATE_MARK, data_source, seal_of, settings_of
 from ghostpoi.release.private_folder import leftovers
-from ghostpoi.release.seal import SIGNATURE, parse_fingerprint
-from ghostpoi.release.times import RESOLUTION_S, agree
-from ghostpoi.release.users import PrivateMap, numbers, released_order
 from ghostpoi.settings import override
 
 
@@ -63,23 +50,26 @@ PRIVATE_COMMENT = re.compile(rf"^<!-- {PRIVATE_MARK} -->$", re.MULTILINE)
 UNSIGNED = "unsigned, so anyone could have changed the figures; compare them with "
 
 
-def signature(release: Path, demanded: str | None) -> Check:
-    """Check the signature of the manifest; `demanded` is the fingerprint of the key that must have made it."""
-    seal = seal_of(release)
-    detail = seal.complaint or (f"signed by key {seal.signer}" if seal.signer else UNSIGNED + option("against", "FILE"))
-    if seal.complaint or demanded in (None, seal.signer):
-        return Check("signature", seal.complaint is None, detail)
-    return Check("signature", False, f"{detail.split(',')[0]}, not signed by key {demanded}")
-
-
-def audit_belongs(manifest: dict[str, Any]) -> list[Check]:
-    """Check that the audit in a manifest, if any, is of this data and these settings."""
-    audit = manifest.get("audit")
-    if audit is None:
-        return []
-    same = isinstance(audit, dict) and audit.get("of") == release_identity(manifest)
-    fine, wrong = "made for this data and these settings", "made for other data or settings; run audit again"
-    return [Check("audit", same, fine if same else wrong)]
+def folder_checks(
+    release: Path, manifest: dict[str, Any], signed_by: str | None, limit: SizeLimit | None
+) -> tuple[list[Check], str | None]:  # fmt: skip
+    """Check the folder and the hashes of the data; also return what is wrong with the data, or None."""
+    seal, demanded = seal_of(release), None if signed_by is None else manifests.parse_fingerprint(signed_by)
+    signed = seal.complaint or (f"signed by key {seal.signer}" if seal.signer else UNSIGNED + option("against", "FILE"))
+    if other := not seal.complaint and demanded not in (None, seal.signer):
+        signed = f"{signed.split(',')[0]}, not signed by key {demanded}"
+    signature = Check("signature", not (seal.complaint or other), signed)
+    complaint = manifests.hash_complaint(release, manifest)
+    if complaint is None and not seal.signer:
+        complaint = spare_bytes(release, manifest, limit)
+    matches = f"SHA-256 {manifest['data']['sha256'][:16]}… matches the manifest"
+    checks = [signature, Check("data file", complaint is None, complaint or matches)]
+    checks.append(nothing_private(release, manifest))
+    if (audit := manifest.get("audit")) is not None:
+        same = isinstance(audit, dict) and audit.get("of") == manifests.release_identity(manifest)
+        fine, wrong = "made for this data and these settings", "made for other data or settings; run audit again"
+        checks.append(Check("audit", same, fine if same else wrong))
+    return checks, complaint
 
 
 def nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
@@ -87,10 +77,10 @@ def nothing_private(release: Path, manifest: dict[str, Any]) -> Check:
     data = manifest["data"]
     parts = [Path(data["file"], name) for name in data.get("parts", {})]
     folders = {str(folder) for part in parts for folder in part.parents} - {"."}
-    allowed = {MANIFEST, SIGNATURE, *PAGES, data["file"], *data.get("beside", {}), *map(str, parts), *folders}
-    names = (str(path.relative_to(release)) for path in release.rglob("*"))
-    unknown = sorted(name for name in names if name not in allowed)
-    keys = ["a link in place of the folder"] * release.is_symlink() + unknown_keys(manifest)
+    own = {manifests.MANIFEST, manifests.SIGNATURE, *PAGES, data["file"], *data.get("beside", {})}
+    names = {str(path.relative_to(release)) for path in release.rglob("*")}
+    unknown = sorted(names - own - folders - {*map(str, parts)})
+    keys = ["a link in place of the folder"] * release.is_symlink() + manifests.unknown_keys(manifest)
     keys += sorted(_private_keys(manifest))
     inside = [f"{page} with {content}" for page in PAGES for content in _private_content(release / page)]
     beside = [f"{path.name} next to the release" for path in leftovers(release.resolve())]
@@ -180,7 +170,7 @@ def map_check(known: PrivateMap, clean: Checkins, shown: Longs, written: Checkin
     name = "pseudonyms" if settings.hides_users else "times"
     if not np.array_equal(np.sort(row), shown) or len(known.pseudonym) != number.max() + 1:
         problem = "the private map is of another file or release"
-    elif not (right := agree(clean, row, written.time, settings)).all():
+    elif not (right := times_agree(clean, row, written.time, settings)).all():
         problem = f"row {int(np.argmin(right)) + 1:,} has another time than its clean row gives it"
     elif (moved := _moved(clean, row, written)) is not None:
         problem = f"row {moved + 1:,} is before an earlier check-in of its session"
@@ -204,33 +194,9 @@ def _moved(clean: Checkins, row: Longs, written: Checkins) -> int | None:
     return int(back[0]) + 1 if len(back) else None
 
 
-def folder_checks(
-    release: Path, manifest: dict[str, Any], signed_by: str | None, limit: SizeLimit | None
-) -> tuple[list[Check], str | None]:  # fmt: skip
-    """Check the folder and the hashes of the data; also return what is wrong with the data, or None."""
-    demanded = None if signed_by is None else parse_fingerprint(signed_by)
-    seal = signature(release, demanded)
-    complaint = hash_complaint(release, manifest)
-    if complaint is None and not is_signed(release):
-        complaint = spare_bytes(release, manifest, limit)
-    matches = f"SHA-256 {manifest['data']['sha256'][:16]}… matches the manifest"
-    checks = [
-        seal,
-        Check("data file", complaint is None, complaint or matches),
-        nothing_private(release, manifest),
-        *audit_belongs(manifest),
-    ]
-    return checks, complaint
-
-
-def is_signed(release: Path) -> bool:
-    """Return whether a key has signed the manifest as it is."""
-    return seal_of(release).signer is not None
-
-
 def stated_check(release: Path, manifest: dict[str, Any], file: CheckinFile | None) -> Check:
     """Check that what the manifest states of settings, columns and disclosure is what the release shows."""
-    wrong = complaints(manifest, file, is_signed(release))
+    wrong = complaints(manifest, file, seal_of(release).signer is not None)
     return Check("manifest", not wrong, "; ".join(wrong) or "settings, columns and disclosure fit the release")
 
 
@@ -250,14 +216,16 @@ def complaints(manifest: dict[str, Any], file: CheckinFile | None, signed: bool)
     except InputError as e:
         return [e.text]
     found: dict[str, Any] = {"settings": settings.public()}
+    doubtful: list[str] = []
     if file is not None:
+        changed, kept, doubtful = _columns(manifest, file)
         has_category = bool(file.table.category_field)
-        groups = with_groups(file.table, manifest).category_groups
-        category = settings.keeps_category if has_category else NO_CATEGORY
+        groups = manifests.with_groups(file.table, manifest).category_groups
+        category = settings.keeps_category if has_category else manifests.NO_CATEGORY
         found |= {
             "data": {"rows": len(file.table) + len(file.kept)},
             "disclosure": {"category": category, "aggregates": published_aggregates(has_category, groups, settings)},
-            "columns": _columns(manifest, file),
+            "columns": {"changed_with_the_venue": changed, "kept": kept},
         }
         needs = set(file.table.category_ids.astype(str)) if settings.keeps_category == "group" else set()
         if (needs and not needs <= set(groups)) or (groups and not needs):
@@ -269,43 +237,32 @@ def complaints(manifest: dict[str, Any], file: CheckinFile | None, signed: bool)
             return [f"preset is {stated_preset}, which the settings are not"]
     sections = {name: {key: manifest[name].get(key) for key in values} for name, values in found.items()}
     sections["settings"] = stated
-    wrong = [text for name in found for text in differences(found, sections, name)] + _doubtful(manifest, file)
-    if (counted := _rows(manifest)) != (rows := manifest["data"]["rows"]):
-        wrong.append(f"the counts of rows add up to {counted:,}, data.rows to {rows:,}")
+    wrong = [text for name in found for text in differences(found, sections, name)] + doubtful
+    rows, stated_rows = manifest["rows"], manifest["data"]["rows"]
+    counted = sum(rows[part]["rows"] for part in ("in_sessions", "outside_sessions"))
+    if (counted := int(counted - rows["withheld"] + rows.get("missing", {}).get("kept", 0))) != stated_rows:
+        wrong.append(f"the counts of rows add up to {counted:,}, data.rows to {stated_rows:,}")
     return wrong
 
 
-def _rows(manifest: dict[str, Any]) -> int:
-    """Return how many rows the data have by the counts of the manifest."""
-    rows = manifest["rows"]
-    counted = sum(rows[part]["rows"] for part in ("in_sessions", "outside_sessions"))
-    return int(counted - rows["withheld"] + rows.get("missing", {}).get("kept", 0))
+def _columns(manifest: dict[str, Any], file: CheckinFile) -> tuple[list[str], list[str], list[str]]:
+    """Return which columns change, which are kept, and what the manifest says of columns that cannot be.
 
-
-def _columns(manifest: dict[str, Any], file: CheckinFile) -> dict[str, list[str]]:
-    """Return which columns change and which are kept: every column of the data is one of these, a user or a time."""
-    stated, mapping = manifest["columns"]["changed_with_the_venue"], manifest["columns"]["fields"]
-    own = {mapping.get(field) for field in ("user", "time", DATE)}
-    present = file.all_rows.columns
-    return {
-        "changed_with_the_venue": [name for name in stated if name in present and name not in own],
-        "kept": [name for name in present if name not in stated and name not in own],
-    }
-
-
-def _doubtful(manifest: dict[str, Any], file: CheckinFile | None) -> list[str]:
-    """Return the columns that were dropped but are there, or kept on request but are not."""
-    if file is None:
-        return []
-    columns, present = manifest["columns"], set(file.all_rows.columns)
-    beside = set(file.venues.rows.columns) if file.venues else set()
-    there = [name for name in columns["dropped"] if name in present]
-    gone = [name for name in columns["kept_on_request"] if name not in {*columns["kept"], *beside}]
-    odd = [name for name, why in columns["why"].items() if why not in REASONS or name not in columns["kept"]]
+    Every column of the data changes, is kept, or is a user or a time.
+    """
+    columns, present = manifest["columns"], file.all_rows.columns
+    stated, kept = columns["changed_with_the_venue"], columns["kept"]
+    own = {columns["fields"].get(field) for field in ("user", "time", DATE)}
+    beside = file.venues.rows.columns if file.venues else []
+    odd = [name for name, why in columns["why"].items() if why not in REASONS or name not in kept]
+    gone = [name for name in columns["kept_on_request"] if name not in (*kept, *beside)]
+    wrong = [f"columns.why says of {name!r} what no release says" for name in odd]
+    wrong += [f"columns.dropped names {name!r}, which is there" for name in columns["dropped"] if name in present]
+    wrong += [f"columns.kept_on_request names {name!r}, which is not kept" for name in gone]
     return (
-        [f"columns.why says of {name!r} what no release says" for name in odd]
-        + [f"columns.dropped names {name!r}, which is there" for name in there]
-        + [f"columns.kept_on_request names {name!r}, which is not kept" for name in gone]
+        [name for name in stated if name in present and name not in own],
+        [name for name in present if name not in stated and name not in own],
+        wrong,
     )
 
 
@@ -328,22 +285,17 @@ def spare_bytes(release: Path, manifest: dict[str, Any], limit: SizeLimit | None
         path = release / name
         source, content = data_source(release, manifest, limit).at(path), path.read_bytes()
         if content.startswith(PARQUET) or data["format"] in ("json", "geojson", "excel", "geopackage"):
-            spare = _rewritten(source, content, manifest) != content
+            if content.startswith(PARQUET):
+                from ghostpoi.formats.parquet import read_rows  # pyarrow is slow to import
+
+                rows: Rows = read_rows(source, content)
+            else:
+                rows = formats.read(source, manifest["columns"]["fields"], data["format"]).all_rows
+            rows.without_metadata().write(rewritten := io.BytesIO())  # what `protect` writes in its place
+            spare = rewritten.getvalue() != content
         else:
             start, end = content[: first_line(content)], content[len(content.rstrip(b"\r\n")) :]
             spare = start not in (b"", BOM) or end not in (b"", b"\n", b"\r\n")
         if spare:
             return f"{name} holds more than its rows, and no signature vouches for that"
     return None
-
-
-def _rewritten(source: Source, content: bytes, manifest: dict[str, Any]) -> bytes:
-    """Return what `protect` writes in place of a file."""
-    if content.startswith(PARQUET):
-        from ghostpoi.formats.parquet import read_rows  # pyarrow is slow to import
-
-        rows: Rows = read_rows(source, content)
-    else:
-        rows = formats.read(source, manifest["columns"]["fields"], manifest["data"]["format"]).all_rows
-    rows.without_metadata().write(memory := io.BytesIO())
-    return memory.getvalue()

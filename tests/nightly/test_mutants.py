@@ -39,13 +39,20 @@ STAGES: dict[str, tuple[Path, ...]] = {
     "audits/measures/accuracy.py": (UNIT / "audits",),
     "columns/dependence.py": (UNIT / "columns", INTEGRATION / "columns"),
     "columns/order.py": (UNIT / "columns",),
-    "release/seal.py": (INTEGRATION / "release/test_seal.py",),
+    "release/manifest.py": (
+        UNIT / "release",
+        INTEGRATION / "release/test_seal.py",
+        INTEGRATION / "release/test_verify.py",
+    ),
     "release/verify.py": tuple(
         INTEGRATION / f"release/test_verify{part}.py" for part in ("", "_recomputes", "_refuses")
     ),
     "attack/adversaries/habits.py": (UNIT / "attack/test_session_habits.py", INTEGRATION / "attack"),
     "data/pseudonyms.py": (UNIT / "data/test_pseudonym_spans.py", INTEGRATION / "release/test_times.py"),
-    "release/users.py": (UNIT / "columns/test_pseudonym_ids.py", INTEGRATION / "release/test_pseudonyms.py"),
+    "release/identity.py": (
+        UNIT / "columns/test_pseudonym_ids.py",
+        *(INTEGRATION / f"release/test_{part}.py" for part in ("pseudonyms", "times")),
+    ),
 }
 LEFT_OUT = shutil.ignore_patterns(".*", "site", "results", "docs", "__pycache__", "demo*", "*.egg-info")
 

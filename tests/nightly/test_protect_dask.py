@@ -28,9 +28,9 @@ from ghostpoi.errors import InputError
 from ghostpoi.regions import dataset
 from ghostpoi.regions import engine as engine_module
 from ghostpoi.regions import protect as release_of_regions
-from ghostpoi.regions.engine import GPU, NO_MEMORY, Dask, Failure, engine_of
+from ghostpoi.regions.dataset import Stages
+from ghostpoi.regions.engine import GPU, NO_MEMORY, Dask, Failure, Scale, engine_of
 from ghostpoi.regions.job import Job
-from ghostpoi.regions.scale import Stages
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
 
@@ -168,7 +168,7 @@ def test_only_a_task_that_kills_its_workers_is_named(tmp_path: Path) -> None:
     job, done = cast("Job", SimpleNamespace(folder=tmp_path)), list[int]()
     with (
         dask.config.set({"distributed.scheduler.worker-saturation": 20.0}),
-        engine_of("dask", 1, "", None, lambda text: None) as engine,
+        engine_of(Scale(engine="dask", workers=1)) as engine,
     ):
         found, failed = engine.run(dies, job, range(6), done.append)
     assert (found, failed) == ({n: n for n in range(6) if n != 1}, [Failure(1, NO_MEMORY, killed=True)])
@@ -183,7 +183,7 @@ def fails(job: Job, number: int) -> int:
 
 def test_a_task_that_ends_with_an_error_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     job = cast("Job", SimpleNamespace(folder=tmp_path))
-    with engine_of("dask", 1, "", None, lambda text: None) as engine:
+    with engine_of(Scale(engine="dask", workers=1)) as engine:
         found, [failed] = engine.run(fails, job, range(3), lambda number: None, goes_on=True)
     assert (found, failed.number, failed.refused) == ({0: 0, 2: 2}, 1, False)
     assert "a clean value" in (tmp_path / "errors.log").read_text()
@@ -193,7 +193,7 @@ def test_a_task_that_ends_with_an_error_is_named(tmp_path: Path, capfd: pytest.C
 def test_an_error_of_a_task_is_raised_here_and_not_logged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     job = cast("Job", SimpleNamespace(folder=tmp_path))
     with (
-        engine_of("dask", 1, "", None, lambda text: None) as engine,
+        engine_of(Scale(engine="dask", workers=1)) as engine,
         pytest.raises(ValueError, match="a clean value") as raised,
     ):
         engine.run(fails, job, range(3), lambda number: None)
@@ -208,7 +208,7 @@ def test_a_scheduler_without_workers_or_keys_is_refused(monkeypatch: pytest.Monk
         address = cluster.scheduler_address
         for scheduler, said in ((address, "it has no workers; start some with: dask worker tcp:"),
                                 (address.replace("tcp", "tls"), "no scheduler answers there")):  # fmt: skip
-            with pytest.raises(InputError, match=said), engine_of("dask", 0, scheduler, None, lambda text: None):
+            with pytest.raises(InputError, match=said), engine_of(Scale(engine="dask", scheduler=scheduler)):
                 pass
 
 

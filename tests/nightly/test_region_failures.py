@@ -11,7 +11,7 @@ from small_city import called, sentence
 from small_world import SEED, contents, parts, protected, rows
 
 from ghostpoi.errors import InputError
-from ghostpoi.regions import columns, dataset, divide, engine, protect, survey
+from ghostpoi.regions import columns, dataset, divide, engine, protect
 from ghostpoi.regions.job import Job, remove_unfinished, unseen
 from ghostpoi.release import private_folder
 
@@ -65,7 +65,7 @@ def test_text_may_have_the_name_of_parquet(tmp_path: Path) -> None:
 
 
 STAGES = {  # where a task is looked up, and what messages call it
-    "survey": (dataset, survey.survey, 5, "part-005.parquet"),
+    "survey": (dataset, divide.survey, 5, "part-005.parquet"),
     "scatter": (divide, divide.scatter, 5, "part-005.parquet"),
     "find_crossings": (divide, divide.find_crossings, 0, "range 1 of ids"),
     "test_columns": (columns, columns.test_columns, -1, "data"),

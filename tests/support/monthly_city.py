@@ -78,7 +78,8 @@ def year(kind: str, *more: str) -> Path:
         if kind == "series":
             release_in(folder / "series", month(number), target, *more)
         else:
-            assert called("protect", month(number), "-o", target, *more).returncode == 0
+            own = ("--seed", SEED + number)  # each month is drawn on its own
+            assert called("protect", month(number), "-o", target, *own, *more).returncode == 0
     return folder / "series" if kind == "series" else folder
 
 

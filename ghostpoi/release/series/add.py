@@ -1,7 +1,5 @@
 """One release of a series: its venues join, rows that were released before repeat their draws, and the ledger grows."""
 
-import hashlib
-import hmac
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,13 +22,12 @@ from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.options import option
 from ghostpoi.progress import Report
 from ghostpoi.randomness import Seed
+from ghostpoi.release.identity import NewUsers, draw, numbers
 from ghostpoi.release.manifest import MANIFEST
-from ghostpoi.release.private_folder import ReleaseRequest
-from ghostpoi.release.series import fields, ledger
-from ghostpoi.release.series.fields import NAME, check_file, read_rows, sample_rows, with_fields, write_rows
+from ghostpoi.release.private_folder import ReleaseRequest, keyed_hash
+from ghostpoi.release.series import ledger
 from ghostpoi.release.series.joining import join
-from ghostpoi.release.series.ledger import ROWS, USERS, Entry, Series, kept, row_keys, users_of
-from ghostpoi.release.users import NewUsers, draw, numbers
+from ghostpoi.release.series.ledger import ROWS, USERS, Entry, Series, kept, row_keys
 
 
 def open_series(request: ReleaseRequest, folder: Path) -> Series:
@@ -47,12 +44,7 @@ def open_series(request: ReleaseRequest, folder: Path) -> Series:
         seed = request.seed or (series.seed if series else Seed.fresh())
         return Series(folder, seed, request.method, asked_settings(request), {})
     check_settings(series, request)
-    return mended(series)
-
-
-def mended(series: Series) -> Series:
-    """Complete entries whose release has its place: the process was killed before it could say so."""
-    for entry in series.entries:
+    for entry in series.entries:  # the process was killed before it could say that a release has its place
         if entry.status == ledger.BEGUN and _published(entry):
             series = completed(series, entry)
     return series
@@ -94,12 +86,14 @@ class SeriesRelease:
 
     @staticmethod
     def plan(
-        series: Series, request: ReleaseRequest, file: CheckinFile, table: Checkins, columns: VenueColumns
-    ) -> "SeriesRelease":
+        series: Series, request: ReleaseRequest, file: CheckinFile, table: Checkins, columns: VenueColumns,
+        pseudonym: Longs | None,
+    ) -> "SeriesRelease":  # fmt: skip
         """Let the venues of a file join, and find the rows that were released before."""
+        columns = series_columns(series, file, columns, request, pseudonym)
         if not series.entries:
             series = replace(series, columns=described_columns(file, columns, request))
-        own = hmac.new(str(series.seed.value).encode(), file.sha256, hashlib.sha256).hexdigest()
+        own = keyed_hash(file.sha256, series.seed)
         place = str(request.release.resolve())
         last = series.entries[-1] if series.entries else None
         same = last if last and (last.input, last.release) == (own, place) else None
@@ -154,27 +148,21 @@ class SeriesRelease:
         present = self.file.present if len(self.file.kept) else np.arange(total)
         drawn[present] = has_donor(whole, released.poi, self.request.settings.method, every)
         place[present] = self.kept.in_series[released.poi]
-        return with_fields(rows, self.columns.change, self._stored(rows), place, drawn)
+        return ledger.with_fields(rows, self.columns.change, self._stored(rows), place, drawn)
 
     def _stored(self, rows: Rows) -> Rows:
         """Return one row of each venue of the catalogue."""
         names = (name for entry in self.series.entries for name in entry.files if name.startswith("fields-"))
-        earlier = read_rows([self.series.folder / name for name in names], rows, self.file)
-        return rows.joined([earlier, self._new_fields()], NAME)
+        earlier = ledger.read_rows([self.series.folder / name for name in names], rows, self.file)
+        return rows.joined([earlier, self._new_fields()], ledger.NAME)
 
     def _new_fields(self) -> Rows:
         ids = self.catalogue.ids[len(self.before) :].tolist()
         table = self.file.table
         uniform = ByContent.of(table, self.series.seed).uniform("venue fields")
-        return self.file.rows.take(sample_rows(table, ids, uniform)).drop(self.columns.drop)
+        return self.file.rows.take(ledger.sample_rows(table, ids, uniform)).drop(self.columns.drop)
 
-    @property
-    def _ending(self) -> str:
-        return self.request.file.extension
-
-    def users(
-        self, table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None
-    ) -> NewUsers:  # fmt: skip
+    def users(self, table: Checkins, shown: Longs, settings: Publication, seed: Seed, most: int | None) -> NewUsers:
         """Draw the pseudonyms of new rows."""
         if not settings.hides_users:
             return draw(table, shown, settings, seed)
@@ -183,9 +171,9 @@ class SeriesRelease:
 
     def store_private(self, folder: Path, rows: Rows) -> tuple[str, ...]:
         """Store what `verify` and `audit` need of the series; return the names of the files."""
-        names = (fields.VENUES, f"{fields.FIELDS}{self._ending}")
+        names = (ledger.VENUES, f"{ledger.FIELDS}{self.request.file.extension}")
         self.catalogue.save(folder / names[0], since=Catalogue.empty())
-        write_rows(folder / names[1], self._stored(rows))
+        ledger.write_rows(folder / names[1], self._stored(rows))
         return names
 
     def begin(self, manifest: dict[str, Any], released: Substitution, shown: Longs, new: NewUsers | None) -> None:
@@ -203,26 +191,25 @@ class SeriesRelease:
             sha = manifest["data"]["sha256"]
             self.series.entry(replace(self.same, status=ledger.BEGUN, completed=None, data_sha256=sha)).store()
             return
-        files = self._write_files(rows)
-        joined_now = self.catalogue.crowd[len(self.before) :] > 0
-        draws = self.catalogue.member | self.catalogue.hidden
-        guests = int((joined_now & ~draws[len(self.before) :]).sum())
+        files, known = self._write_files(rows), self.catalogue
+        guests = (known.crowd > 0) & ~known.member & ~known.hidden
         entry = Entry(
             self.number, ledger.BEGUN, ledger.now(), None, str(self.request.release.resolve()),
             str(self.request.private.resolve()), self.input, manifest["data"]["sha256"], int(self.table.time.min()),
-            int(self.table.time.max()), len(shown), int((~fresh).sum()), len(self.catalogue) - len(self.before), guests,
-            files,
+            int(self.table.time.max()), len(shown), int((~fresh).sum()), len(known) - len(self.before),
+            int(guests[len(self.before) :].sum()), files,
         )  # fmt: skip
         self.series.entry(entry).store()
 
     def _write_files(self, rows: pl.DataFrame) -> dict[str, str]:
-        users, paths = users_of(self.table, self.series.seed), [self.series.named("venues", self.number, ".npz")]
+        paths = [self.series.named("venues", self.number, ".npz")]
         self.catalogue.save(paths[0], since=self.before)
-        paths += [ledger.write(self.series, kind, self.number, one) for kind, one in ((ROWS, rows), (USERS, users))]
+        for kind, frame in ((ROWS, rows), (USERS, ledger.users_of(self.table, self.series.seed))):
+            paths.append(ledger.write(self.series, kind, self.number, frame))
         if len(self.catalogue) > len(self.before):
-            paths.append(self.series.named("fields", self.number, self._ending))
-            write_rows(paths[-1], self._new_fields())
-        return {path.name: ledger.sha256(path) for path in paths}
+            paths.append(self.series.named("fields", self.number, self.request.file.extension))
+            ledger.write_rows(paths[-1], self._new_fields())
+        return ledger.hashes_of(paths)
 
     def complete(self) -> None:
         """Write down that the release has its place."""
@@ -232,12 +219,9 @@ class SeriesRelease:
 
 SECTIONS = ("method", "speed", "hide", "identity")
 READ_ALIKE = ("timezone", "time_format", "decimal", "columns", "normalise")  # read otherwise, a row would count as new
-PARTS = {
-    "form": "its format",
-    "names": "its columns",
-    "fields": "its fields",
-    "reading": "how its values are read",
-}  # that all files share
+PARTS = {  # that all files share
+    "form": "its format", "names": "its columns", "fields": "its fields", "reading": "how its values are read",
+}  # fmt: skip
 
 
 def asked_settings(request: ReleaseRequest) -> dict[str, dict[str, Any]]:
@@ -283,7 +267,7 @@ def series_columns(
     series: Series, file: CheckinFile, columns: VenueColumns, request: ReleaseRequest, pseudonym: Longs | None
 ) -> VenueColumns:
     """Return what becomes of the columns: as in the first release, if that is safe in this file, too."""
-    check_file(file)
+    ledger.check_file(file)
     if pseudonym is None:
         _check_order(file)
     if not series.entries:

@@ -11,9 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs
+from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs
 from ghostpoi.data.geo import chord, unit_sphere
 from ghostpoi.data.places import hidden_venues, of_table
 from ghostpoi.draw import crowds
@@ -22,8 +21,6 @@ from ghostpoi.draw.crowds import by_hours, category_hours, learned_name
 from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.errors import InputError
 from ghostpoi.settings import HideSettings
-
-Texts = NDArray[np.object_]
 
 
 def join(known: Catalogue, table: Checkins, method: CrowdDraw, hide: HideSettings) -> Catalogue:
@@ -40,31 +37,22 @@ def _with_categories(known: Catalogue, table: Checkins, method: CrowdDraw) -> Ca
     group = np.full(len(new), "", object)
     if method.keeps_category == "group":
         given = table.category_groups
-        _check_groups(known, dict(given), table.name)
+        for name, here in zip(known.categories, known.group, strict=True):
+            if given.get(name, here) != here:
+                raise InputError(
+                    f"{table.name}: the category {name!r} is in the group {given[name]!r} here and in {here!r} in the "
+                    "series; use the groups of the series"
+                )
         if given:
             group = np.array([given.get(name, name) for name in names], object)
-        elif len(known.categories):
-            group = _nearest_groups(known, hours[new])
+        elif len(known.categories):  # the group whose categories are visited at the most similar hours
+            groups, number = np.unique(known.group.astype(str), return_inverse=True)
+            centre = np.stack([np.sqrt(known.hours[number == n]).mean(axis=0) for n in range(len(groups))])
+            away = ((np.sqrt(hours[new])[:, None] - centre) ** 2).sum(axis=2)
+            group = groups[away.argmin(axis=1)].astype(object)
         else:
             group = np.array([learned_name(n) for n in by_hours(places)], object)
     return known.extended(categories=names, group=group, hours=hours[new])
-
-
-def _check_groups(known: Catalogue, given: dict[str, str], file: str) -> None:
-    for name, group in zip(known.categories, known.group, strict=True):
-        if given.get(name, group) != group:
-            raise InputError(
-                f"{file}: the category {name!r} is in the group {given[name]!r} here and in {group!r} in the series; "
-                "use the groups of the series"
-            )
-
-
-def _nearest_groups(known: Catalogue, hours: Floats) -> Texts:
-    """Return the group whose categories are visited at the most similar hours, for each row of `hours`."""
-    names, number = np.unique(known.group.astype(str), return_inverse=True)
-    centre = np.stack([np.sqrt(known.hours[number == n]).mean(axis=0) for n in range(len(names))])
-    away = ((np.sqrt(hours)[:, None] - centre) ** 2).sum(axis=2)
-    return names[away.argmin(axis=1)].astype(object)
 
 
 def _with_venues(known: Catalogue, table: Checkins, hidden: Bools) -> Catalogue:
@@ -89,28 +77,29 @@ def _with_crowds(known: Catalogue, table: Checkins, method: CrowdDraw, first: bo
     kind = known.places(np.arange(len(known))).kind(method.keeps_category)[1:]
     point, reach = unit_sphere(known.lat, known.lon), chord(method.reach_km)
     own = _partition(known, todo, kind, method)  # (T,) the number of a crowd among the new ones, from 1; 0: alone
+    visitors = _visitors(known, todo, own, table)
     crowd, member, last = known.crowd.copy(), known.member.copy(), int(known.crowd.max(initial=0))
+
+    def host(venues: Longs, reach: float) -> None:  # in the crowds of the nearest venues of their kinds
+        for what in np.unique(kind[venues]):
+            hosts = np.flatnonzero((kind == what) & (crowd > 0) & member)
+            guests = venues[kind[venues] == what]
+            if len(hosts):
+                away, nearest = scipy.spatial.cKDTree(point[hosts]).query(point[guests], distance_upper_bound=reach)
+                near = np.isfinite(away)
+                crowd[guests[near]], member[guests[near]] = crowd[hosts[nearest[near]]], False
+
     big = (own > 0) & (np.bincount(own, minlength=1)[own] >= (2 if first else method.size))
     if not first:  # a crowd of new venues shows that somebody went to each of them
-        big &= _visitors(known, todo, own, table)[own] >= method.size
+        big &= visitors[own] >= method.size
     crowd[todo[big]] = last + own[big]
     left, left_own = todo[~big], own[~big]
-    for what in np.unique(kind[left]):
-        hosts = np.flatnonzero((kind == what) & (crowd > 0) & member)
-        mine = left[kind[left] == what]
-        if len(hosts):
-            away, nearest = scipy.spatial.cKDTree(point[hosts]).query(point[mine], distance_upper_bound=reach)
-            near = np.isfinite(away)
-            crowd[mine[near]], member[mine[near]] = crowd[hosts[nearest[near]]], False
+    host(left, reach)
     together = (crowd[left] == 0) & (left_own > 0)
     enough = together & (np.bincount(left_own[together], minlength=int(left_own.max(initial=0)) + 1)[left_own] > 1)
-    mine = enough & (_visitors(known, todo, own, table)[left_own] < 2)  # their crowd would show one person's visits
-    crowd[left[enough & ~mine]] = last + left_own[enough & ~mine]
-    for what in np.unique(kind[left[mine]]):
-        hosts, guests = np.flatnonzero((kind == what) & (crowd > 0) & member), left[mine & (kind[left] == what)]
-        if len(hosts):
-            nearest = scipy.spatial.cKDTree(point[hosts]).query(point[guests])[1]
-            crowd[guests], member[guests] = crowd[hosts[nearest]], False
+    alone = enough & (visitors[left_own] < 2)  # their crowd would show one person's visits
+    crowd[left[enough & ~alone]] = last + left_own[enough & ~alone]
+    host(left[alone], np.inf)
     return replace(known, crowd=crowd, member=member)
 
 

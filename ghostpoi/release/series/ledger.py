@@ -1,24 +1,29 @@
-"""The series folder: what its releases share, the rows that they released, and the ledger of what was released when."""
+"""The series folder: the ledger of what was released when, the released rows, and the fields of their venues."""
 
-import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ghostpoi.data.checkins import Checkins, Longs
-from ghostpoi.draw.catalogue import UNREADABLE, Catalogue
+from ghostpoi import formats
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs
+from ghostpoi.draw.catalogue import UNREADABLE, Catalogue, KeptCrowds, with_crowds
+from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.draw.noise import ByContent, hashed, plain
 from ghostpoi.errors import InputError
-from ghostpoi.files import PARTIAL, make_private_folder, remove_partial, replacing
+from ghostpoi.files import PARTIAL, file_hashes, joint_hash, make_private_folder, remove_partial, replacing
+from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
+from ghostpoi.release.identity import PAIRS
+from ghostpoi.release.manifest import settings_of
 
 NOTE = "series.json"
 FORMAT = 3
@@ -140,15 +145,14 @@ def damage(series: Series) -> list[str]:
             path = series.folder / name
             if not path.is_file():
                 found.append(f"{name} is missing")
-            elif sha256(path) != digest:
+            elif hashes_of([path])[name] != digest:
                 found.append(f"{name} is damaged")
     return found
 
 
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def hashes_of(paths: Sequence[Path]) -> dict[str, str]:
+    """Return the SHA-256 of files, by their names."""
+    return {path.name: joint_hash(file_hashes(path)) for path in paths}
 
 
 def read_catalogue(series: Series) -> Catalogue:
@@ -242,12 +246,8 @@ def check_forgotten(series: Series, table: Checkins) -> None:
 
 def _earlier_copies(table: Checkins) -> Longs:
     """Count the earlier rows of a table with the same user, time and venue, (N,)."""
-    order = np.lexsort((table.venue, table.time, table.user))
-    key = np.stack([table.user, table.time, table.venue])[:, order]
-    first = np.flatnonzero(np.append(True, (np.diff(key) != 0).any(axis=0)))
-    copies = np.empty(len(order), np.int64)
-    copies[order] = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
-    return copies
+    keys = pl.DataFrame({"user": table.user, "time": table.time, "venue": table.venue})
+    return keys.select(pl.int_range(pl.len()).over("user", "time", "venue")).to_series().to_numpy()
 
 
 PREFIXED = re.compile(r"(\D*)0*(\d+)")
@@ -262,10 +262,10 @@ def meaning(user: str) -> str:
 def users_of(table: Checkins, seed: Seed) -> pl.DataFrame:
     """Return the columns `written` and `meant` of the users of a table."""
     ids = list(map(str, table.user_ids))
-    return pl.DataFrame({"written": hashes(ids, seed), "meant": hashes(list(map(meaning, ids)), seed)})
+    return pl.DataFrame({"written": user_keys(ids, seed), "meant": user_keys(list(map(meaning, ids)), seed)})
 
 
-def hashes(ids: list[str], seed: Seed) -> NDArray[np.uint64]:
+def user_keys(ids: list[str], seed: Seed) -> NDArray[np.uint64]:
     """Return the keyed hash of each id of a user."""
     return hashed(ids, seed, "known users")[:, 0]
 
@@ -273,13 +273,102 @@ def hashes(ids: list[str], seed: Seed) -> NDArray[np.uint64]:
 def check_written_alike(known: pl.DataFrame, table: Checkins, seed: Seed) -> None:
     """Refuse a user whose id earlier releases write otherwise: the rows would seem to be another user's."""
     here = users_of(table, seed)
-    gone = known.filter(~pl.col("written").is_in(here["written"].implode()))["meant"]
-    other = here.with_row_index("at").filter(
-        ~pl.col("written").is_in(known["written"].implode()), pl.col("meant").is_in(gone.implode())
-    )
+    gone = known.join(here, on="written", how="anti")
+    other = here.with_row_index("at").join(known, on="written", how="anti", maintain_order="left")
+    other = other.join(gone, on="meant", how="semi", maintain_order="left")
     if len(other):
         raise InputError(
             f"{table.name}: the user id {table.user_ids[other['at'][0]]!r} is written otherwise than in earlier "
             f"releases of the series ({len(other):,} of {len(here):,} ids), so its visits would seem to be new; "
             "write user ids as in the first file"
         )
+
+
+NAME = "the series"  # in messages
+
+
+def sample_rows(table: Checkins, ids: Sequence[str], uniform: Floats) -> Longs:
+    """Return a row of each of these venues, drawn among those with the venue's usual category. `uniform`: (N,)."""
+    number = {name: v for v, name in enumerate(table.venue_ids)}
+    usual = table.category == table.venues.category[table.venue]
+    order = np.lexsort((uniform, ~usual, table.venue))
+    first = order[np.searchsorted(table.venue[order], np.arange(len(table.venue_ids)))[1:]]
+    return first[np.array([number[name] for name in ids], np.int64) - 1]
+
+
+def write_rows(path: Path, rows: Rows) -> None:
+    """Store rows in the format of their file."""
+    with replacing(path, mode=0o600) as out:
+        rows.write(out)
+
+
+def read_rows(paths: Sequence[Path], like: Rows, file: CheckinFile) -> Rows:
+    """Read stored rows of several files, to be joined to `like`."""
+    parts = [formats.read(file.source.at(path), file.mapping, file.format).all_rows for path in paths]
+    return like.joined([like.take(np.empty(0, np.int64)), *parts], NAME)
+
+
+def check_file(file: CheckinFile) -> None:
+    """Refuse a file whose venue fields a series cannot keep."""
+    here = option("series")
+    if not file.rows.can_join:
+        raise InputError(f"{here}: releases of this format cannot form a series; use CSV, TSV, TSMC2014 or Parquet")
+    if file.venues is not None:
+        why = "exclude each other; write position and category into the file itself"
+        raise InputError(f"{here} and {option('venues')} {why}")
+    if file.reading.cluster_points:
+        why = "exclude each other: clusters change from file to file"
+        raise InputError(f"{here} and {option('cluster_points')} {why}")
+
+
+def with_fields(rows: Rows, columns: list[str], stored: Rows, place: Longs, drawn: Bools) -> Rows:
+    """Return the rows with these columns taken from stored rows: place (N,) for the rows that `drawn` (N,) marks."""
+    count = len(drawn)
+    both = rows.joined([rows, stored], NAME)
+    donor = np.arange(count + len(stored))
+    donor[:count][drawn] = count + place[drawn]
+    return both.copy_fields(columns, donor).take(np.arange(count))
+
+
+VENUES, FIELDS = "series-venues.npz", "series-fields"  # the venues of a series, and a row of each
+
+
+def read_table(
+    private: Path, table: Checkins, manifest: dict[str, Any], clean: bool = True
+) -> tuple[Checkins, KeptCrowds | None]:
+    """Return check-ins of a release with all venues of its series, and their crowds, if it belongs to one.
+
+    If they are the `clean` rows, in the order of the file, the private folder knows which of them repeat a draw.
+    """
+    if "series" not in manifest:
+        return table, None
+    method = cast(CrowdDraw, settings_of(manifest).method)
+    try:
+        known = Catalogue.empty().load_more(private / VENUES)
+    except FileNotFoundError:
+        raise InputError(
+            f"the release belongs to a series, and {private} lacks the crowds of the series; name the private folder "
+            f"that protect wrote with {option('private')}"
+        ) from None
+    except UNREADABLE:
+        raise InputError(f"{private / VENUES} cannot be read; restore it from a copy") from None
+    if not clean:
+        return with_crowds(table, known, method)
+    try:
+        with np.load(private / PAIRS, allow_pickle=False) as pairs:
+            repeated = pairs["repeated"]
+        if len(repeated) == len(table):
+            return with_crowds(table, known, method, repeated)
+    except UNREADABLE:
+        pass
+    raise InputError(f"{private} does not fit the file; give the private folder of this release")
+
+
+def read_fields(private: Path, kept: KeptCrowds | None, file: CheckinFile, like: Rows) -> tuple[Rows, Ints] | None:
+    """Return the stored row of each venue of a series, and its venue in the table; None without a series."""
+    if kept is None:
+        return None
+    [path] = list(private.glob(f"{FIELDS}*")) or [private / FIELDS]
+    place = np.empty(len(kept.in_series) - 1, np.int32)
+    place[kept.in_series[1:]] = np.arange(1, len(kept.in_series))
+    return read_rows([path], like, file), place

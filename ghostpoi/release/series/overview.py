@@ -32,20 +32,13 @@ def describe(folder: Path) -> dict[str, Any]:
     series = ledger.read_series(folder)
     known = ledger.read_catalogue(series)
     crowds = known.members()
+    releases = [{k: v for k, v in asdict(entry).items() if k not in PRIVATE} for entry in series.entries]
     return {
-        "created": series.created,
-        "method": series.method,
-        "settings": series.settings,
-        "columns": series.columns,
-        "venues": len(known),
-        "crowds": len(crowds),
-        "guests": int((~known.member & ~known.hidden).sum()),
+        "created": series.created, "method": series.method, "settings": series.settings, "columns": series.columns,
+        "venues": len(known), "crowds": len(crowds), "guests": int((~known.member & ~known.hidden).sum()),
         "without_crowd": int((known.crowd == 0).sum()),
-        "rows": sum(entry.rows - entry.repeated for entry in series.entries),
-        "releases": [
-            {name: value for name, value in asdict(entry).items() if name not in PRIVATE} for entry in series.entries
-        ],
-    }
+        "rows": sum(entry.rows - entry.repeated for entry in series.entries), "releases": releases,
+    }  # fmt: skip
 
 
 def verify_series(folder: Path) -> list[Check]:
@@ -57,10 +50,13 @@ def verify_series(folder: Path) -> list[Check]:
         detail = f"{'; '.join(broken[:MAX_NAMED])}{more}: restore the folder from a copy"
         return [Check("files", False, detail)]
     count = sum(len(entry.files) for entry in series.entries)
+    rows = ledger.kept(series, ledger.ROWS)["row"]
+    twice = len(rows) - rows.n_unique()
+    drawn = f"{twice:,} rows were drawn twice" if twice else f"{len(rows):,} rows, each drawn once"
     return [
         Check("files", True, f"{count} files as the ledger names them"),
         _crowds(series),
-        _draws(series),
+        Check("draws", not twice, drawn),
         *(_release(entry) for entry in series.entries if entry.status != ledger.REPLACED),
     ]
 
@@ -73,13 +69,6 @@ def _crowds(series: Series) -> Check:
     empty = set(known.crowd[(known.crowd > 0) & ~known.hidden].tolist()) - set(known.members())
     detail = f"{len(known):,} venues in {len(known.members()):,} crowds, none of which has changed"
     return Check("crowds", not empty, f"{len(empty)} crowds have no members" if empty else detail)
-
-
-def _draws(series: Series) -> Check:
-    rows = ledger.kept(series, ledger.ROWS)["row"]
-    twice = len(rows) - rows.n_unique()
-    detail = f"{len(rows):,} rows, each drawn once"
-    return Check("draws", not twice, f"{twice:,} rows were drawn twice" if twice else detail)
 
 
 def _release(entry: Entry) -> Check:
@@ -116,7 +105,7 @@ def forget(folder: Path, user: str) -> dict[str, Any]:
         series = ledger.read_series(folder)
         if broken := ledger.damage(series):
             raise InputError(f"{folder}: {broken[0]}; restore the folder from a copy")
-        written, rows, released = ledger.hashes([user], series.seed)[0], 0, []
+        written, rows, released = ledger.user_keys([user], series.seed)[0], 0, []
         for entry in series.entries:
             users = ledger.read(series, ledger.USERS, entry)
             if written in users["written"]:
@@ -126,7 +115,7 @@ def forget(folder: Path, user: str) -> dict[str, Any]:
                 released.append({name: getattr(entry, name) for name in ("number", "release", "private")})
                 left = {ledger.ROWS: others, ledger.USERS: users.filter(pl.col("written") != written)}
                 paths = [ledger.write(series, kind, entry.number, one) for kind, one in left.items()]
-                files = entry.files | {path.name: ledger.sha256(path) for path in paths}
+                files = entry.files | ledger.hashes_of(paths)
                 series = series.entry(replace(entry, files=files))
         if not released:
             raise InputError(f"{folder} has released no rows of the user {user!r}; give the id as the files write it")

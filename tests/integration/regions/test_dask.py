@@ -12,7 +12,7 @@ from small_world import SEED, contents, parts, protected
 
 from ghostpoi import __version__
 from ghostpoi.errors import EngineFailed
-from ghostpoi.regions.engine import Dask, _tried_on_worker, engine_of
+from ghostpoi.regions.engine import Dask, Scale, _tried_on_worker, engine_of
 from ghostpoi.regions.job import Job
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
@@ -65,7 +65,7 @@ def listening() -> set[int]:
 
 def test_other_users_of_the_machine_find_no_page() -> None:
     before = listening()
-    with engine_of("dask", 1, "", None, lambda text: None):
+    with engine_of(Scale(engine="dask", workers=1)):
         ports = listening() - before
         assert ports
         for port in ports:

@@ -17,7 +17,7 @@ from small_world import SEED, contents, manifest, parts, protected, rows
 
 from ghostpoi.files import locked, own_folder
 from ghostpoi.regions import dataset
-from ghostpoi.regions.engine import engine_of
+from ghostpoi.regions.engine import Scale, engine_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
 LOCAL = ("--engine", "local")
@@ -57,7 +57,7 @@ def test_models_need_sessions_in_some_region(tmp_path: Path) -> None:
 
 
 def test_nobody_else_reaches_the_tasks_on_this_machine() -> None:
-    with engine_of("dask", 1, "", None, lambda text: None) as engine:
+    with engine_of(Scale(engine="dask", workers=1)) as engine:
         address = engine.client.scheduler.address  # type: ignore[attr-defined]
         assert address.startswith("tls://127.0.0.1:")
         for stranger in (address, address.replace("tls", "tcp")):

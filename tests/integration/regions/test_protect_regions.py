@@ -24,11 +24,22 @@ from ghostpoi.formats import Source
 from ghostpoi.progress import no_report
 from ghostpoi.randomness import Seed
 from ghostpoi.regions import divide, protect
-from ghostpoi.regions.divide import find_crossings, find_regions, join_venues, read_region, scatter, with_pieces
+from ghostpoi.regions.dataset import Stages, fit, fit_pieces
+from ghostpoi.regions.divide import (
+    Survey,
+    find_crossings,
+    find_regions,
+    join_venues,
+    keys,
+    read_region,
+    scatter,
+    survey,
+    with_kind,
+    with_pieces,
+)
+from ghostpoi.regions.engine import Scale
 from ghostpoi.regions.job import Job, Region
 from ghostpoi.regions.pieces import Piece, find_pieces
-from ghostpoi.regions.scale import Scale, Stages, fit, fit_pieces
-from ghostpoi.regions.survey import Survey, keys, survey, with_kind
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.settings import RegionSettings
 
@@ -65,8 +76,8 @@ def test_substitutes_stay_in_their_region(release: Path) -> None:
 def test_venues_and_users_are_joined_by_ranges(
     world: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(divide, "ROWS_AT_ONCE", 500)
-    monkeypatch.setattr(divide, "VENUES_AT_ONCE", 200)
+    monkeypatch.setitem(divide.AT_ONCE, "rows", 500)
+    monkeypatch.setitem(divide.AT_ONCE, "venues", 200)
     numbers: dict[str, set[int]] = {"venues": set(), "crossings": set()}
     own = Job.result
     monkeypatch.setattr(Job, "result", lambda self, stage, number: (
@@ -297,7 +308,7 @@ def test_the_memory_is_bounded(world: Path, release: Path, tmp_path: Path) -> No
 
 def limited(kept: list[int], memory: int | None, workers: int) -> Stages:
     """Stages with this memory, whose engine notes how many workers it is told to keep."""
-    engine = SimpleNamespace(keep_workers=kept.append)
+    engine = SimpleNamespace(keep_workers=kept.append, has_workers=True)
     return Stages(engine, no_report, Scale(settings=RegionSettings(), memory=memory, workers=workers))
 
 

@@ -12,7 +12,7 @@ from small_world import manifest, parts, rows
 
 from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.regions import reorder
-from ghostpoi.release.users import MAP
+from ghostpoi.release.identity import MAP
 
 LOCAL, SHIFT = ("--engine", "local"), ("--times", "shift", "--pseudonyms", "session")
 WORDS = ("--seed", 3**60, "--drop", "timezone_offset")
@@ -137,7 +137,7 @@ def test_a_run_that_ends_while_rows_move_goes_on(tmp_path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(reorder, "_scatter", full)
+        patch.setattr(reorder, "pack_by", full)
         said = sentence(called("protect", data, "-o", tmp_path / "r", *WORDS, *LOCAL, *SHIFT))
     assert said.endswith("free some space or choose other folders, then continue with --resume")
     assert not (tmp_path / "r").exists()

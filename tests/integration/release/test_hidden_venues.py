@@ -199,7 +199,17 @@ def test_a_table_of_venues_does_not_list_homes(tmp_path: Path) -> None:
 
 
 def test_an_audit_measures_popularity_over_venues_that_may_appear() -> None:
-    words = ["--adversaries", "posterior", "--seeds", "1", "--no-naturalness", "--victim", "markov", "--json"]
+    words = [
+        "--adversaries",
+        "posterior",
+        "--seeds",
+        "1",
+        "--no-naturalness",
+        "--victim",
+        "markov",
+        "--json",
+        "--no-store",
+    ]
     for setting in ("min_poi_checkins=5", "train_share=0.5", "val_share=0.25"):
         words += ["--set", f"filters.{setting}"]
     found = []

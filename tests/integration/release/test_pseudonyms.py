@@ -35,9 +35,9 @@ from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.pseudonyms import of_rows
 from ghostpoi.errors import InputError
-from ghostpoi.release import make as making
+from ghostpoi.release import private_folder as making
+from ghostpoi.release.identity import clean_rows
 from ghostpoi.release.manifest import settings_of
-from ghostpoi.release.users import clean_rows
 
 GAP = 86_400
 SESSION = ("--pseudonyms", "session")

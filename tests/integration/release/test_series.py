@@ -2,9 +2,11 @@
 
 import csv
 import json
+import random
 import stat
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -304,3 +306,31 @@ def test_new_venues_join_without_changing_crowds(months: list[list[tuple[int, in
         assert all((after[number] == members).all() for number, members in before.members().items())
         assert all(len(members) > 1 for members in after.values())
         assert set(known.crowd[known.crowd > 0].tolist()) == set(after)  # a guest has a host
+
+
+@pytest.mark.parametrize(("people", "formed"), [(1, 0), (12, 1)])
+def test_new_venues_that_one_person_visits_form_no_crowd(people: int, formed: int, tmp_path: Path) -> None:
+    """A crowd of them would show that this person went to one of them."""
+    first, size = days(0, 20), ("--set", "method.size=8")
+    release_in(tmp_path / "series", first, tmp_path / "first", *size)
+    before = shown(tmp_path / "series")
+    own = sorted({row["user"] for row in clean_rows(first)})[:people]
+    park = next(row for row in rows() if row["category"] == "Park")
+    kind = {name: park[name] for name in ("category_id", "category")}
+    far, draw = list[dict[str, str]](), random.Random(5)
+    for at, user in enumerate(own):
+        for n, venue in enumerate(draw.sample(range(12), 12)):
+            place = {"venue_id": f"far{venue:021}", "latitude": f"{60 + venue / 1000:.6f}", "longitude": "-73.900000"}
+            row = rows()[40 * n + at]
+            time = row["utc_time"][:17] + f"{(int(row['utc_time'][17:19]) + 7) % 60:02}" + row["utc_time"][19:]
+            far.append(row | kind | place | {"user": user, "utc_time": time})
+    second = written(tmp_path / "second.csv", sorted([*clean_rows(first), *far], key=day))
+    release_in(tmp_path / "series", second, tmp_path / "second", *size)
+    after = shown(tmp_path / "series")
+    assert after["venues"] == before["venues"] + 12
+    assert after["crowds"] == before["crowds"] + formed
+
+
+def shown(series: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(called("series", "show", series, "--json").stdout)
+    return found

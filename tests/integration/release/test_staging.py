@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from small_city import SEED, SETS, called, city, protect, release, sentence
 
-from ghostpoi.release import make as release_module
+from ghostpoi.release import private_folder as release_module
 
 WORDS = ("--method", "random", "--seed", SEED)
 

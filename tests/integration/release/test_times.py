@@ -19,9 +19,8 @@ import ghostpoi
 from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.data.pseudonyms import WEEK_S, of_rows
+from ghostpoi.release.identity import RESOLUTION_S, clean_rows, coarse
 from ghostpoi.release.manifest import settings_of
-from ghostpoi.release.times import RESOLUTION_S, coarse
-from ghostpoi.release.users import clean_rows
 
 KINDS = ("minute", "hour", "part-of-day", "shift")
 FORM = "%a %b %d %H:%M:%S %z %Y"

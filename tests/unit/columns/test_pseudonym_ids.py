@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.errors import InputError
-from ghostpoi.release.users import form_of, fresh_ids
+from ghostpoi.release.identity import form_of, fresh_ids
 
 
 def test_the_form_of_a_single_id_tells_nothing_of_it() -> None:

@@ -1,6 +1,7 @@
-"""New user ids for a release: who gets which, in which form, the order of its rows, and the private map back.
+"""The identity of rows: the user ids and times of a release, the order of its rows, and the private map back.
 
-A release with other times has the same map: its rows are in the order of time and user id, too.
+All that is drawn of a row goes by its clean time, which stays private. With other ids or times, rows are released in
+the order of these, because the order of the file would show the clean one.
 """
 
 import math
@@ -10,20 +11,132 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ghostpoi.data import pseudonyms
+from ghostpoi.columns.classify import constant_within
+from ghostpoi.columns.dependence import value_codes
+from ghostpoi.columns.harmless import shows_time
 from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.data.pseudonyms import DAY_S, MONDAY_S, WEEK_S, of_rows, own_clock
+from ghostpoi.draw.noise import ByContent
 from ghostpoi.draw.publication import Publication
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.fields import NO_VALUE
+from ghostpoi.formats.written_times import offsets_of, with_times
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
-from ghostpoi.release import times
+
+RESOLUTION_S = {"minute": 60, "hour": 3600, "part-of-day": DAY_S // 4, "shift": 3600}
+
+
+def coarse(table: Checkins, settings: Publication) -> Longs:
+    """Return the beginning of the minute, hour or part of the day of each row, (N,).
+
+    The parts of a day begin at 4, 10, 16 and 22 o'clock of the solar time of the table.
+    """
+    kind = settings.identity.times
+    if kind == "keep":
+        return table.time
+    ahead = own_clock(table) - table.time
+    return (table.time + ahead) // RESOLUTION_S[kind] * RESOLUTION_S[kind] - ahead
+
+
+def sessions_and_weeks(table: Checkins, settings: Publication) -> tuple[Longs, Longs]:
+    """Number the sessions that move together, (N,), and the weeks of rows, (N,), from Monday at 4 a.m."""
+    week = (own_clock(table) - MONDAY_S) // WEEK_S
+    return of_rows(table, "session", settings.filters.session_gap_s), week - week.min()
+
+
+def drawn_times(table: Checkins, settings: Publication, seed: Seed) -> tuple[Longs, Longs]:
+    """Return the released time of each row, (N,), and the rank of its session among those at the same time.
+
+    A session moves to a week of the table, each with the same probability. It is drawn by its user and its first clean
+    time.
+    """
+    time = coarse(table, settings)
+    if settings.identity.times != "shift":
+        return time, np.zeros(len(time), np.int64)
+    number, week = sessions_and_weeks(table, settings)
+    order = np.lexsort((table.time, number))
+    first = order[np.flatnonzero(np.diff(number[order], prepend=-1))]  # of each session
+    uniform = ByContent.of(table, seed).take(first).several(2, "times")
+    target = (uniform[0] * (week.max() + 1)).astype(np.int64)
+    return time + (target[number] - week) * WEEK_S, np.argsort(np.argsort(uniform[1], kind="stable"))[number]
+
+
+def times_agree(table: Checkins, row: Longs, time: Longs, settings: Publication) -> np.ndarray:
+    """Return whether these times can be those of clean rows in a release, (M,)."""
+    moved = time - coarse(table, settings)[row]
+    if settings.identity.times != "shift":
+        return np.asarray(moved == 0)
+    number, week = sessions_and_weeks(table, settings)
+    last = np.zeros(int(number.max()) + 1, np.int64)
+    last[number[row]] = moved
+    there = week[row] + moved // WEEK_S
+    return np.asarray((moved % WEEK_S == 0) & (moved == last[number[row]]) & (there >= 0) & (there <= week.max()))
+
+
+def check_time_columns(file: CheckinFile, settings: Publication, kept: Sequence[str], keep: Sequence[str]) -> list[str]:
+    """Return warnings about `kept` columns that show clean times; refuse those that `keep` does not name."""
+    if settings.identity.times == "keep":
+        return []
+    table, asked = file.table, option("times", settings.identity.times)
+    shown = drawn_times(table, settings, Seed(0))[0]
+    columns = {name: file.rows.get_column(name) for name in kept}
+    of_user = [name for name, one in columns.items() if constant_within(value_codes(one), table.user)]
+    found = {
+        name: how for name, one in columns.items() if name not in of_user and (how := shows_time(one, table, shown))
+    }
+    if refused := {name: how for name, how in found.items() if name not in keep}:
+        drops, keeps = (option(flag, *refused, shown=quote) for flag in ("drop", "keep"))
+        listed = ", ".join(f"{name!r} {how}" for name, how in refused.items())
+        raise InputError(
+            f"{file.path}: {asked} hides clean times that columns would show: {listed}; leave them out with "
+            f"{drops}, or keep them at your own risk with {keeps}"
+        )
+    return [f"the column {name!r}, which {option('keep')} names, {how}" for name, how in found.items()]
+
+
+def check_span(table: Checkins, settings: Publication) -> None:
+    """Refuse to move the sessions of a table that covers one week."""
+    if settings.identity.times == "shift" and not sessions_and_weeks(table, settings)[1].any():
+        raise InputError(
+            f"{table.name} covers one week, so {option('times', 'shift')} would move nothing; use "
+            f"{option('times', 'part-of-day')}"
+        )
+
+
+def check_times(file: CheckinFile, settings: Publication, in_series: bool, whole_file: bool = True) -> None:
+    """Refuse a file, or a region of one, whose times cannot be changed."""
+    kind, column = settings.identity.times, file.mapping["time"]
+    if kind == "keep":
+        return
+    asked = option("times", kind)
+    if "date" in file.mapping:
+        raise InputError(
+            f"{file.path}: {asked} needs the date and the time in one column; put them together, or use "
+            f"{option('times', 'keep')}"
+        )
+    if kind == "shift":
+        if in_series:
+            raise InputError(
+                f"{asked} draws a week of one file, and a row that two releases of a series show would stand at two "
+                f"times; use {option('times', 'part-of-day')}, or leave {option('series')} out"
+            )
+        if whole_file:
+            check_span(file.table, settings)
+        if np.ptp(offsets_of(file, file.rows)):
+            raise InputError(
+                f"{file.path}: the distance of the times in the column {column!r} from UTC varies, and would show the "
+                f"season of a session that {asked} moved; write all times in UTC"
+            )
+    with_times(file, file.rows, coarse(file.table, settings))
+
 
 NONZERO = string.digits[1:]
 NUMBERED = re.compile(r"([^\d\s\"]*)([0-9]+)(\.0)?")  # a polars float ends with .0
@@ -144,7 +257,7 @@ class NewUsers:
 
 def numbers(table: Checkins, settings: Publication) -> Longs:
     """Number the pseudonyms of all rows of a clean table, (N,), from 0."""
-    return pseudonyms.of_rows(table, settings.identity.pseudonyms, settings.filters.session_gap_s)
+    return of_rows(table, settings.identity.pseudonyms, settings.filters.session_gap_s)
 
 
 def hidden(table: Checkins, settings: Publication) -> Longs | None:
@@ -175,7 +288,7 @@ def draw(
         drawn = fresh_ids(table.user_ids.tolist(), count + len(used), seed.generator("pseudonyms"), most)
         ids = drawn[~np.isin(drawn.astype(str), np.array(used, str))][:count]
         ids[list(kept)] = list(kept.values())
-    time, rank = (values[shown] for values in times.drawn(table, settings, seed))
+    time, rank = (values[shown] for values in drawn_times(table, settings, seed))
     # Sessions that meet at one time stand in a random order; their rows stay in the order of the clean times.
     within = (table.time[shown], rank) if settings.identity.times != "keep" else ()
     order = released_order(time, ids[number[shown]], within)
@@ -232,13 +345,11 @@ def clean_rows(private: Path, clean: Checkins, released: Checkins, settings: Pub
     """Return the clean row of each released row, (M,). Refuse a map of another file or release."""
     found = read_map(private)
     row = found.row
-    if (
-        len(row) != len(released) or len(np.unique(row)) != len(row) or (row < 0).any() or (row >= len(clean)).any()
-        or (found.behind(released) != clean.user_ids[clean.user[row]]).any()
-        or not times.agree(clean, row, released.time, settings).all()
-    ):  # fmt: skip
-        raise InputError(
-            f"{private / PAIRS} holds the map of another release or file than {released.name}; name the "
-            f"private folder that protect wrote with {option('private')}"
-        )
-    return found.row
+    fits = len(row) == len(released) == len(np.unique(row)) and (row >= 0).all() and (row < len(clean)).all()
+    fits = fits and (found.behind(released) == clean.user_ids[clean.user[row]]).all()
+    if fits and times_agree(clean, row, released.time, settings).all():
+        return row
+    raise InputError(
+        f"{private / PAIRS} holds the map of another release or file than {released.name}; name the "
+        f"private folder that protect wrote with {option('private')}"
+    )
