@@ -30,8 +30,8 @@ from ghostpoi.audits.persons import Again, Persons, PersonSettings, Scene, summa
 from ghostpoi.data.checkins import Floats, Longs
 from ghostpoi.draw.publication import PRESETS
 from ghostpoi.formats import Source
+from ghostpoi.release.identity import coarse
 from ghostpoi.release.manifest import settings_of
-from ghostpoi.release.times import coarse
 from ghostpoi.settings import FilterSettings
 
 RESULTS = Path(__file__).parent.parent / "results" / "presets.json"

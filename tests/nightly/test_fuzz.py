@@ -1,6 +1,7 @@
 """Mutated inputs: no traceback, no other exit code than 0, 1 or 2, no other field changed, bounded memory.
 
-20,000 inputs; GHOSTPOI_FUZZ sets another number and GHOSTPOI_FUZZ_SEED another seed. To repeat a failed case:
+20,000 inputs, some in other surroundings; GHOSTPOI_FUZZ sets another number and GHOSTPOI_FUZZ_SEED another seed. To
+repeat a failed case:
 `PYTHONPATH=tests/support python -m fuzz SEED CASE CASE+1 EMPTY_FOLDER`, which leaves its input in the folder.
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from test_environments import SURROUNDINGS
 
 CASES, SEED = int(os.environ.get("GHOSTPOI_FUZZ", 20_000)), os.environ.get("GHOSTPOI_FUZZ_SEED", "1")
 CHUNK = 300  # cases of one process
@@ -28,7 +30,8 @@ def run_chunk(first: int, folder: Path) -> list[str]:
     """Run the cases from `first` on; return their results. A process that a case ends is started again after it."""
     results: list[str] = []
     at, last = first, min(first + CHUNK, CASES)
-    env = os.environ | {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONPATH": FOUND}
+    around = [{}, *SURROUNDINGS.values()][first // CHUNK % (len(SURROUNDINGS) + 1)]
+    env = os.environ | {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONPATH": FOUND} | around
     while at < last:
         place = folder / str(at)
         place.mkdir()
