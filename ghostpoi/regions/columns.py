@@ -13,7 +13,6 @@ import numpy as np
 from ghostpoi.columns.classify import Tests, check_forms, check_order, constant_within
 from ghostpoi.columns.dependence import agreement, of_rows, value_codes
 from ghostpoi.columns.related import refused
-from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.formats import CheckinFile
 from ghostpoi.regions.dataset import Stages
 from ghostpoi.regions.divide import read_joint, read_region
@@ -97,19 +96,17 @@ def _tested(file: CheckinFile, request: RowsRequest, order: bool = True) -> Test
 def agreed(tested: list[TestedColumns | None]) -> TestedColumns:
     """Return what becomes of each column. Some change with the venue in one region and are constant in others."""
     found = [one for one in tested if one is not None]
-
-    def names(field: str) -> list[str]:
-        return list(dict.fromkeys(name for one in found for name in getattr(one, field)))
-
-    def everywhere(field: str) -> list[str]:
-        return [name for name in keep if all(name in getattr(one, field) for one in found)]
-
-    change = names("change")
-    keep = [name for name in names("keep") if name not in change]
-    return TestedColumns(
-        change, keep, found[0].drop, names("warnings"), {k: v for one in reversed(found) for k, v in one.why.items()},
-        everywhere("constant"), everywhere("of_user"),
-    )  # fmt: skip
+    change, keep, warnings = (
+        list(dict.fromkeys(name for one in found for name in getattr(one, field)))
+        for field in ("change", "keep", "warnings")
+    )
+    keep = [name for name in keep if name not in change]
+    constant, of_user = (
+        [name for name in keep if all(name in getattr(one, field) for one in found)]
+        for field in ("constant", "of_user")
+    )
+    why = {name: text for one in reversed(found) for name, text in one.why.items()}
+    return TestedColumns(change, keep, found[0].drop, warnings, why, constant, of_user)
 
 
 def check_columns(job: Job, file: CheckinFile, columns: TestedColumns) -> None:
@@ -137,13 +134,8 @@ def _others(job: Job, tests: Tests, columns: TestedColumns) -> Iterator[tuple[st
             continue
         elif group is not None and tests.kind(name) == "change":
             known_user = name in columns.of_user and constant_within(code, tests.table.user)
-            if not known_user and not (known and _by_chance(tests, code, group)):
+            shuffled = of_rows(tests.related, np.arange(len(code))).shuffled[:1]  # within each user
+            if not known_user and (not known or agreement(code, group, shuffled)):
                 yield name, "follows from the venue here, but not in other regions"
         elif (large or not known) and (found := tests.finding(name, sample)):
             yield name, f"{found} in this region"
-
-
-def _by_chance(tests: Tests, code: Longs, group: Ints | Longs) -> bool:
-    """Return whether the rows of each group may agree by chance, as values shuffled within each user do."""
-    units = of_rows(tests.related, np.arange(len(code)))
-    return not agreement(code, group, units.shuffled[:1])

@@ -21,7 +21,6 @@ from ghostpoi.draw.whole_table import count_sets, described_sets
 from ghostpoi.formats import Source
 from ghostpoi.formats.content import misnamed
 from ghostpoi.formats.fields import chosen_columns
-from ghostpoi.formats.source import Kind
 from ghostpoi.progress import Report
 from ghostpoi.regions.dataset import dataset
 from ghostpoi.regions.divide import keys, read_region, surveys_of
@@ -134,49 +133,36 @@ KEYS = "keys.parquet"  # in it: hashes of ids, and whether the filters leave the
 SHOWN = 5  # the largest regions, which are listed
 
 
-@dataclass(frozen=True)
-class Described:
-    """What was found in a region."""
-
-    format: str
-    kind: Kind
-    columns: dict[str, dict[str, str]]
-    missing: int
-    counted: Counted
-    sets: Counter[str]
-
-
 def inspect(source: Source, request: RowsRequest, scale: Scale | None, report: Report) -> dict[str, Any]:
     """Return the summary of a dataset. Of a dataset with one region, it is that of the whole table."""
     with dataset(source, request, scale, None, report) as (job, stages):
-        each = [*stages.regions("describing", describe_region, job).values()]
+        each, sets, abouts = zip(*stages.regions("describing", describe_region, job).values(), strict=True)
         if job.file:
-            counted, first = each[0].counted, job.file.missing_at
+            counted, first = each[0], job.file.missing_at
         else:
             users = pl.scan_parquet([one / KEYS for one in job.results(USERS)])
             distinct = users.select(every=pl.col("key").n_unique(), left=pl.col("key").filter("left").n_unique())
-            counted = added([one.counted for one in each], *distinct.collect(engine="streaming").row(0))
+            counted = added(each, *distinct.collect(engine="streaming").row(0))
             first = next((one.missing for one in surveys_of(job).values() if one.missing), "")
     if not counted.lengths.sum():
         raise no_sessions(source)
-    sets: Counter[str] = sum((one.sets for one in each), Counter())
-    found = {
-        "format": each[0].format, "misnamed": misnamed(source, each[0].kind), "columns": each[0].columns,
-        "missing": {"rows": sum(one.missing for one in each), "first": first},
+    found = abouts[0] | {
+        "misnamed": misnamed(source, abouts[0]["misnamed"]),
+        "missing": {"rows": sum(about["missing"] for about in abouts), "first": first},
         **summary(counted, request.settings),
-        "method": {"name": request.method, **described_sets(sets, request.settings)},
+        "method": {"name": request.method, **described_sets(sum(sets, Counter()), request.settings)},
     }  # fmt: skip
     if scale is None:
         return found
-    without = sum(not one.counted.lengths.sum() for one in each)
+    without = sum(not one.lengths.sum() for one in each)
     by_rows = sorted(job.regions, key=lambda region: (-region.rows, region.number))
     sizes = [{"name": region.label, "rows": region.rows, "venues": region.venues} for region in by_rows]
     regions = {"count": len(sizes), **job.rule, "largest": sizes[:SHOWN], "smallest": sizes[-1]}
     return found | {"regions": regions | {"without_sessions": without}}
 
 
-def describe_region(job: Job, number: int) -> Described:
-    """Count what is in a region, and leave the hashes of its users."""
+def describe_region(job: Job, number: int) -> tuple[Counted, Counter[str], dict[str, Any]]:
+    """Count what is in a region, and leave the hashes of its users; return also how its rows were read."""
     file, settings, whole = read_region(job, job.regions[number]), job.request.settings, len(job.regions) == 1
     counted, left = count(file.table, settings, may_be_empty=not whole)
     sets = count_sets(file.table, settings, whole_file=whole)
@@ -185,5 +171,5 @@ def describe_region(job: Job, number: int) -> Described:
         with leaving(place) as folder:
             passes = np.isin(np.arange(len(file.table.user_ids)), left)
             pl.DataFrame({"key": keys(file.table.user_ids), "left": passes}).write_parquet(folder / KEYS)
-    columns = chosen_columns(file, job.request.mapping)
-    return Described(file.format, file.kind, columns, len(file.missing), counted, sets)
+    columns, missing = chosen_columns(file, job.request.mapping), len(file.missing)
+    return counted, sets, {"format": file.format, "misnamed": file.kind, "columns": columns, "missing": missing}

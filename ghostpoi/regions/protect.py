@@ -278,20 +278,15 @@ def _write(
         if not is_done(made := job.result(PARTS, part)):
             raise jobs.unseen(job.folder)
         make_folder((folder / name).parent)
-        _same_file(made / PART, folder / name)
+        try:
+            os.link(made / PART, folder / name)  # so that a run that is killed later finds it again
+        except OSError:  # another file system
+            shutil.copyfile(made / PART, folder / name)
+        (folder / name).chmod(0o644)
     if clean is not None:
         manifest |= write_changed(job, clean, folder, out, run.folder / MAP)
     manifest["data"] = make.located(data, manifest["data"])
     store_manifest(staging, manifest, request.private)
-
-
-def _same_file(file: Path, place: Path) -> None:
-    """Let a file be at another place too: a run that is killed later finds it again."""
-    try:
-        os.link(file, place)
-    except OSError:  # another file system
-        shutil.copyfile(file, place)
-    place.chmod(0o644)
 
 
 def _failure(job: Job, failed: list[Failure]) -> InputError | RegionsFailed:

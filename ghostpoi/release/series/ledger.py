@@ -199,7 +199,9 @@ def row_keys(table: Checkins, seed: Seed) -> pl.DataFrame:
     """Return the columns `row` and `moment` of all rows."""
     of_moment = ByContent.of(table, seed)
     venue = hashed(list(map(str, table.venue_ids)), seed, "venues")[:, 0]
-    of_row = replace(of_moment, place=venue[table.venue] + _earlier_copies(table).astype(np.uint64))
+    visits = pl.DataFrame({"user": table.user, "time": table.time, "venue": table.venue})
+    copies = visits.select(pl.int_range(pl.len()).over("user", "time", "venue")).to_series()  # equal rows before
+    of_row = replace(of_moment, place=venue[table.venue] + copies.to_numpy().astype(np.uint64))
     return pl.DataFrame({"row": of_row.words(1, "series row")[0], "moment": of_moment.words(1, MOMENT)[0]})
 
 
@@ -242,12 +244,6 @@ def check_forgotten(series: Series, table: Checkins) -> None:
             f"{table.name}: the series has forgotten {len(gone):,} of its users, for example {gone[0]!r}; leave their "
             "rows out"
         )
-
-
-def _earlier_copies(table: Checkins) -> Longs:
-    """Count the earlier rows of a table with the same user, time and venue, (N,)."""
-    keys = pl.DataFrame({"user": table.user, "time": table.time, "venue": table.venue})
-    return keys.select(pl.int_range(pl.len()).over("user", "time", "venue")).to_series().to_numpy()
 
 
 PREFIXED = re.compile(r"(\D*)0*(\d+)")
