@@ -24,11 +24,11 @@ def by_gap(lat: Floats, lon: Floats, gap_km: float) -> Ints:
     """
     if not gap_km >= LEAST_GAP_KM:
         raise InputError(f"regions.gap_km must be at least {LEAST_GAP_KM}, not {gap_km}")
-    if len(lat) == 0:
-        return np.empty(0, np.int32)
+    if len(lat) < 2:
+        return np.zeros(len(lat), np.int32)
     cells = _Cells(unit_sphere(lat, lon), chord(gap_km))
     label = np.arange(len(cells.size), dtype=np.int32)
-    open_pairs = []
+    open_pairs = [(np.empty(0, np.int64),) * 2]
     for a, b in cells.neighbours():
         label = _joined(label, a, b, cells.near(cells.start[a], cells.start[b]))
         apart = np.maximum(cells.low[a] - cells.high[b], cells.low[b] - cells.high[a])  # from box to box
@@ -73,10 +73,10 @@ class _Cells:
                 # Cells that differ only on the third axis are neighbours in the order of keys.
                 centre = self.key + (dx << 2 * AXIS_BITS) + dy * (1 << AXIS_BITS)
                 first = np.searchsorted(self.key, centre - 2 if dx or dy else centre + 1)
-                for step in range(5):
-                    b = np.minimum(first + step, len(self.key) - 1)
-                    a = np.flatnonzero((first + step == b) & (self.key[b] <= centre + 2))
-                    yield a, b[a]
+                end = np.searchsorted(self.key, centre + 2, side="right")
+                for step in range(int((end - first).max())):
+                    a = np.flatnonzero(first + step < end)
+                    yield a, first[a] + step
 
     def near(self, i: Longs, j: Longs) -> Bools:
         """Return whether points i and j are within reach of each other."""
