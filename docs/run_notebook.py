@@ -13,7 +13,7 @@ from nbclient import NotebookClient
 from traitlets.config import Config
 
 NOTEBOOK, PAGE = "notebook.ipynb", "notebook.md"
-SECONDS = 120  # that a cell may take
+SECONDS = 600  # only a cell that hangs takes as long, even on a busy machine
 AS_WRITTEN = "NOTEBOOK_AS_WRITTEN"  # a variable of the environment: build the site without running the notebook
 
 

@@ -64,7 +64,7 @@ def cluster(tmp_path: Path, count: int = 2) -> Iterator[tuple[str, list[subproce
         address = one.scheduler_address
         started = [stack.enter_context(worker(address, tmp_path / f"w{n}", hidden)) for n in range(count)]
         with Client(address) as client:
-            client.wait_for_workers(count, timeout=60)
+            client.wait_for_workers(count, timeout=600)
         yield address, started
 
 

@@ -30,12 +30,12 @@ class Desk:
     def get(self, path: str, part: bool = False) -> str:
         """Return a page, or the part that changes."""
         request = Request(self.base + path, headers={"X-Part": "yes"} if part else {})
-        return str(self.opener.open(request, timeout=60).read().decode())
+        return str(self.opener.open(request, timeout=600).read().decode())
 
     def post(self, page: str, **form: str) -> str:
         """Send a form as a page of the studio does."""
         request = Request(self.base + page, urlencode(form).encode(), {"Origin": self.base})
-        return str(self.opener.open(request, timeout=60).read().decode())
+        return str(self.opener.open(request, timeout=600).read().decode())
 
     def until(self, path: str, done: Callable[[str], bool] = lambda text: "data-running" not in text) -> str:
         """Return the part of a page that changes once it says something; by default, that work is done."""
@@ -49,7 +49,7 @@ class Desk:
         """End it; return the exit code and what it said."""
         if self.process.poll() is None:
             self.process.send_signal(how)
-        said = self.process.communicate(timeout=60)[1]
+        said = self.process.communicate(timeout=600)[1]
         return self.process.returncode, said
 
 

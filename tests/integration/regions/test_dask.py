@@ -71,7 +71,7 @@ def test_other_users_of_the_machine_find_no_page() -> None:
         for port in ports:
             for page in ("status", "info/main/workers.html", "json/counts.json", "metrics", "health"):
                 with pytest.raises(OSError, match=r"404|reset|closed"):
-                    urlopen(f"http://127.0.0.1:{port}/{page}", timeout=20)
+                    urlopen(f"http://127.0.0.1:{port}/{page}", timeout=600)
 
 
 def test_a_worker_that_cannot_start_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

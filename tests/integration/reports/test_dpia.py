@@ -64,7 +64,7 @@ def test_it_prints_on_two_sides_with_every_figure(page: Path, tmp_path: Path) ->
     assert page.read_text().count("85.5%") == 3 * 12  # release, control and clean file
     browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     command = [*browser, "--no-pdf-header-footer", f"--print-to-pdf={pdf}", page.as_uri()]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=600)
     content = pdf.read_bytes()
     assert len(re.findall(rb"/Type\s*/Page\b", content)) == 2
     assert re.search(rb"/MediaBox\s*\[0 0 59[45][\d.]* 84[12][\d.]*\]", content)  # A4
