@@ -57,6 +57,12 @@ def three_seeds(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def one_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audit the last window of each user's sessions alone. With few steps, others train all victims again."""
+    monkeypatch.setattr("ghostpoi.audits.audit.MOST_WINDOWS", 1)
+
+
 @pytest.fixture(scope="session")
 def nyc() -> Path:
     return real_data("dataset_TSMC2014_NYC.txt.xz")

@@ -11,10 +11,10 @@ from ghostpoi.audits.request import AuditRequest
 from ghostpoi.formats import Source
 
 USERS, DAYS, POIS = 12, 25, 24
-TINY = (
+LM = ("lm.dim=16", "lm.heads=2", "lm.feed_forward=16", "lm_training.epochs=1")
+TINY = (  # for a Transformer
     "victim.dim=16", "victim.heads=2", "victim.feed_forward=16", "victim.layers=1", "training.epochs=6",
-    "training.learning_rate=0.02", "training.batch_sessions=16", "lm.dim=16", "lm.heads=2", "lm.feed_forward=16",
-    "lm_training.epochs=1",
+    "training.learning_rate=0.02", "training.batch_sessions=16", *LM,
 )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ CLEAN = rows()
 
 
 def run(file: Path, release: Path, **options: Any) -> dict[str, Any]:
-    given = {"adversaries": FAST, "victims": ("transformer",), "seeds": 1, "set": TINY, "naturalness": False}
+    given = {"adversaries": FAST, "victims": ("markov",), "seeds": 1, "set": LM, "naturalness": False}
     given |= {"cache": release.parent / "cache"}
     request = AuditRequest(file=Source(file), release=Source(release), **given | options)
     return audit(request, None, None, lambda text: None, lambda label, units: None)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from round_city import CLEAN, POIS, TINY, run, text
+from round_city import CLEAN, LM, POIS, TINY, run, text
 from small_city import called, sentence
 
 from ghostpoi import verify
@@ -36,12 +36,7 @@ from ghostpoi.reports.texts import victim_label
 from ghostpoi.settings import override
 
 QUICK = default_adversaries()
-
-
-@pytest.fixture(autouse=True)
-def one_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few steps are tested here, and each further window of them trains all victims again."""
-    monkeypatch.setattr("ghostpoi.audits.audit.MOST_WINDOWS", 1)
+pytestmark = pytest.mark.usefixtures("one_window")
 
 
 @pytest.fixture
@@ -73,7 +68,7 @@ def released(folder: Path, withhold: bool = False, method: str = "random", *more
 
 def test_json_of_the_command_has_every_key(tmp_path: Path) -> None:
     file, release = released(tmp_path)
-    sets = [word for s in TINY if not s.startswith(("victim", "training")) for word in ("--set", s)]
+    sets = [word for setting in LM for word in ("--set", setting)]
     words = ("audit", file, release, "--victim", "markov", "--seeds", 2, "--device", "cpu", *sets)
     done = called(*words, "--json")
     assert done.returncode == 0, done.stderr
@@ -132,7 +127,7 @@ def test_a_fixed_permutation_falls_to_the_frequency_table(files: Callable[[str],
     other = np.random.default_rng(1).permutation(POIS)
     file, release = files(text([(u, int(other[p]), t) for u, p, t in CLEAN]))
     before = release.read_bytes()
-    found = run(file, release, leak=0.5, set=(*TINY, "training.epochs=20"))
+    found = run(file, release, leak=0.5)
     assert found["adversaries"]["frequency"]["restored"]["mean"] == 1.0
     assert found["adversaries"]["frequency"]["acc@1"] == found["clean"]["acc@1"]
     assert found["adversaries"]["none"]["acc@1"]["mean"] < found["clean"]["acc@1"]["mean"] / 2
@@ -367,14 +362,13 @@ def test_accuracy_lost_is_per_seed() -> None:
 
 def test_any_victim(files: Callable[[str], tuple[Path, Path]]) -> None:
     pair = files(text([(u, (p + 5) % POIS, t) for u, p, t in CLEAN]))
-    sets = [s for s in TINY if not s.startswith(("victim", "training"))]
-    found = run(*pair, victims=("markov",), seeds=2, set=sets)
+    found = run(*pair, seeds=2)
     assert found["victims"] == ["markov"]
     seeds = found["clean"]["acc@1"]["seeds"]
     assert seeds[0] == seeds[1] > 0.5  # counting depends on no seed, and everybody goes round the circle
     assert found["adversaries"]["none"]["acc@1"]["seeds"] == seeds  # a rotated circle is followed just as well
     with pytest.raises(InputError, match=r"--victim gru; leave them out"):
-        run(*pair, victims=("gru",))
+        run(*pair, victims=("gru",), set=TINY)
     with pytest.raises(InputError, match=r"--victim oracle: .+ choose from transformer, markov"):
         parse_victims("markov, oracle")
     with pytest.raises(InputError, match=r"--victim , names no victim"):

@@ -22,12 +22,13 @@ from ghostpoi.release.manifest import PRIVATE_MARK
 from ghostpoi.settings import override
 
 FILTERS = ("--set", "filters.min_poi_checkins=5")
+pytestmark = pytest.mark.usefixtures("one_window")
 
 
 @cache
 def city() -> Path:
     path = scratch() / "choose.txt"
-    write_city(path, 150, 400, 60, 5)
+    write_city(path, 100, 200, 50, 5)
     return path
 
 

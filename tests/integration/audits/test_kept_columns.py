@@ -14,6 +14,7 @@ from ghostpoi.data.synthetic_files import write_city
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2", "--set", "filters.min_session_length=2")
 FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", *SPLIT)
+pytestmark = pytest.mark.usefixtures("one_window")
 
 
 def audited(folder: Path, *more: str) -> dict[str, Any]:

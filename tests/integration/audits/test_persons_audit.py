@@ -19,6 +19,7 @@ from ghostpoi.settings import FilterSettings
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
 FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", "--leak", "0.3", *SPLIT)
+pytestmark = pytest.mark.usefixtures("one_window")
 
 TINY = ["surrogate.dim=16", "surrogate.heads=2", "rounds.outer=1", "rounds.inner=1"]
 QUICK = [word for text in TINY for word in ("--set", text)]

@@ -16,6 +16,7 @@ from ghostpoi.formats import Source
 
 SPLIT = ("--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2")
 FAST = ("--victim", "markov", "--seeds", "1", "--no-naturalness", "--leak", "0.3", *SPLIT)
+pytestmark = pytest.mark.usefixtures("one_window")
 
 
 def made(pseudonyms: str) -> Path:

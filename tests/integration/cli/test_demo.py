@@ -9,12 +9,13 @@ from ghostpoi import verify
 from ghostpoi.cli import study as demo
 
 
+@pytest.mark.usefixtures("one_window")
 def test_the_demo_ends_with_a_verified_release_and_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "USERS", 50)
-    monkeypatch.setattr(demo, "POIS", 150)
-    monkeypatch.setattr(demo, "DAYS", 60)
+    monkeypatch.setattr(demo, "USERS", 40)
+    monkeypatch.setattr(demo, "POIS", 120)
+    monkeypatch.setattr(demo, "DAYS", 50)
     folder = tmp_path / "demo"
     demo.demo(folder, quick=False)
     text = capsys.readouterr().out

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import checkins, real_data
-from small_city import SEED, SETS, called, city, protect, release, sentence, settings
+from conftest import checkins
+from small_city import SETS, called, city, release, sentence, settings
 
 from ghostpoi.draw.whole_table import prepare
 from ghostpoi.release import estimate
@@ -30,18 +30,6 @@ def test_the_expected_shares_are_those_of_a_run(method: str, more: tuple[str, ..
     assert guess["beyond_1km"] == pytest.approx(moved["beyond_1km"], abs=CLOSE)
     inside = rows["in_sessions"]
     assert guess["substitution_rate_in_sessions"] == pytest.approx(inside["substituted"] / inside["rows"], abs=CLOSE)
-
-
-def test_a_sparse_city_keeps_more_than_its_candidates_suggest(tmp_path: Path) -> None:
-    """Real check-ins with small crowds: about nine rows in ten have one, and far fewer show another venue."""
-    file = real_data("gowalla_california.csv.xz")
-    small = ("--set", "method.size=4", "--set", "method.reach_km=2")
-    guess = json.loads(called("protect", file, "-o", tmp_path / "r", *SETS, *small, "--dry-run", "--json").stdout)
-    done = protect(file, tmp_path / "r", "--seed", SEED, *small)
-    shares = done.manifest["rows"]
-    assert 1 - guess["left_genuine"] > guess["substitution_rate"] + 0.1
-    assert guess["substitution_rate"] == pytest.approx(done.manifest["plausibility"]["substitution_rate"], abs=0.02)
-    assert guess["drawn_own"] == pytest.approx(shares["drawn_own"]["share"], abs=0.02)
 
 
 def test_every_step_of_a_run_is_counted(tmp_path: Path) -> None:

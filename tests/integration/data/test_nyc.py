@@ -1,20 +1,14 @@
 """The paper's counts on the New York data."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from summaries import summarise
 
-from docs import rerun_facts
 from ghostpoi import formats
-from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.data.prepared import Prepared
-from ghostpoi.data.sessions import build
 from ghostpoi.settings import CandidateSettings, Settings
-from ghostpoi.study.results import NYC
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +46,3 @@ def test_by_name_of_the_category_more_is_covered(nyc: Path) -> None:
     table = formats.read(nyc, {"category": "category"}).table
     assert len(table.category_ids) == 251
     assert summarise(table, Settings())["candidates"]["coverage"] == pytest.approx(0.90, abs=0.01)
-
-
-def test_learned_sets_agree_with_hidden_categories_as_stated(table: Checkins, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = build(table, Settings().filters)
-    monkeypatch.setattr(rerun_facts, "THRESHOLDS", (0.55, 0.6))
-    found = rerun_facts.learned_facts(
-        Prepared(data.vocabulary, data.train, data.val, data.test, Candidates.anywhere(1), NYC)
-    )
-    assert rerun_facts.threshold_for(found) == CandidateSettings().plausibility
-    assert found["0.6"]["near_precision"] == pytest.approx(0.096, abs=0.001)
-    stated = json.loads(rerun_facts.RESULTS.read_text("utf-8"))[NYC]["learned"]
-    for threshold, facts in found.items():
-        for key in ("near_precision", "visits_none", "draws_same_category"):
-            assert facts[key] == pytest.approx(stated[threshold][key])

@@ -12,7 +12,7 @@ from ghostpoi.data.geo import haversine_km
 from ghostpoi.data.synthetic import START, City, hex_ids, make_city
 from ghostpoi.errors import InputError
 
-SMALL, MEDIUM, LARGER = (300, 800, 60), (1000, 5000, 300), (4000, 6000, 300)
+SMALL, MEDIUM, LARGER = (300, 800, 60), (1000, 5000, 300), (2000, 5500, 300)
 Session = list[tuple[int, int]]  # (poi, time)
 
 
