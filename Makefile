@@ -5,7 +5,8 @@ BIN := .venv/bin
 # compile all of torch takes a minute.
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install -q --no-compile --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/pytest -n 2 --dist loadfile  # what the tests of a file share is made once
+# What the tests of a file share is made once. Files with few tests that take long are not left for the end.
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 SITE := 'import site; print(site.getsitepackages()[0])'
 
 .PHONY: demo test suite check unit nightly bench tools lint docs pages clean
