@@ -57,6 +57,10 @@ def look(folder: Path, request: Request, door: Door) -> dict[str, Any]:
     return look(folder, request, door)
 
 
+FEW = (
+    "the release was made and passes its checks, but it has too few visits per person to be attacked, so nobody knows "
+    "what it gives away; do not publish it, and choose another recipient or other user ids, or a file of a longer time"
+)
 QUICK = {"victim": "markov", "seeds": 1, "naturalness": False}
 
 
@@ -125,8 +129,11 @@ def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
             del done["verify"]
             store(folder / STEPS, done)
             raise InputError("the release does not pass its own checks; do not publish it, and protect the file again")
-    found = step("audit", source=file, release=out, private=private, **config, **reading,
-                 **request["audit"])  # fmt: skip
+    try:
+        found = step("audit", source=file, release=out, private=private, **config, **reading,
+                     **request["audit"])  # fmt: skip
+    except InputError as e:
+        raise (InputError(FEW) if "sessions" in e.text else e) from None
     if found is not None:
         done["decision"] = _decided(out)
     about = request["about"]
