@@ -20,7 +20,7 @@ from typing import Any
 from ghostpoi.api.door import Door, through
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
-from ghostpoi.options import in_studio, values_of
+from ghostpoi.options import in_studio
 from ghostpoi.progress import bar
 from ghostpoi.studio.work import read, store
 
@@ -33,7 +33,7 @@ def run(folder: Path) -> None:
     """Do what the request asks for, and write the answer: what was found, or why it cannot be done."""
     request, said = read(folder / REQUEST), list[str]()
     door = Door(lambda text: said.append(in_studio(text)), bar, in_studio, lambda *_: "")
-    refused, config = list[str](), folder / "settings.toml"
+    config = folder / "settings.toml"
     with replacing(config, mode=0o600) as out:
         out.write(request["settings"].encode())
     request["config"] = str(config)
@@ -41,13 +41,13 @@ def run(folder: Path) -> None:
         answer = {"ok": True, **KINDS[request["kind"]](folder, request, door)}
     except InputError as e:
         error = in_studio(e.text).replace(f"{Path(request['file']).parent}/", "")
-        answer, refused = {"ok": False, "error": error}, values_of("drop", e.text)
+        answer = {"ok": False, "error": error}
     except MemoryError:
         answer = {"ok": False, "error": "not enough memory; use a larger machine or a smaller file"}
     except Exception as e:
         traceback.print_exc()
         answer = {"ok": False, "error": f"this did not work ({type(e).__name__}); {folder / 'log.txt'} says more"}
-    store(folder / ANSWER, answer | {"said": said, "refused": refused})
+    store(folder / ANSWER, answer | {"said": said})
 
 
 def look(folder: Path, request: Request, door: Door) -> dict[str, Any]:
@@ -89,10 +89,9 @@ def trial(folder: Path, request: Request, door: Door) -> dict[str, Any]:
         "answers": shown,
         "clean": clean,  # what the file gives away as it is
         "moved": released.displacement,
-        "rows": released.counts,
         "city": drawn and {
             "panels": [(panel.title, str(panel.drawing), panel.key) for panel in drawn.panels],
-            "height": drawn.height, "corners": drawn.corners, "km": drawn.hexagon_km,
+            "height": drawn.height, "corners": drawn.corners,
         },
     }  # fmt: skip
 

@@ -16,7 +16,7 @@ from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import CheckinFile, Source
 from ghostpoi.formats.content import PARQUET, load
-from ghostpoi.formats.fields import COLUMN_NAMES, chosen_columns, plain_name
+from ghostpoi.formats.fields import COLUMN_NAMES, plain_name
 from ghostpoi.formats.folder import columns_of
 from ghostpoi.formats.text import first_line
 from ghostpoi.options import in_studio, values_of
@@ -44,46 +44,48 @@ def look(folder: Path, request: Mapping[str, Any], door: Door) -> dict[str, Any]
             return {"readable": False, "error": said, "columns": columns, "lacking": lacking}
         table = file.table
         report("testing what each column reveals", 1)
-        columns, refused, sentence = _columns(file, request, door)
+        columns, sentence = _columns(file, request, door)
         report("drawing a sample", 1)
         chosen = _sample(file, folder / f"sample{''.join(source.path.suffixes[:1])}")
         report("", 1)
     times = [f"{datetime.fromtimestamp(int(t), UTC):%-d %B %Y}" for t in (table.time.min(), table.time.max())]
     return {
-        "readable": True, "columns": columns, "refused_columns": refused, "sentence": sentence,
+        "readable": True, "columns": columns, "sentence": sentence,
         "rows": len(table), "users": len(table.user_ids), "venues": len(table.venue_ids) - 1,
         "categories": len(table.category_ids), "first": times[0], "last": times[1], "sample": chosen,
     }  # fmt: skip
 
 
-def _columns(
-    file: CheckinFile, request: Mapping[str, Any], door: Door
-) -> tuple[list[dict[str, Any]], list[str], str]:  # fmt: skip
-    """Say what each column was taken for and what becomes of it; name those that must be decided on."""
+def _columns(file: CheckinFile, request: Mapping[str, Any], door: Door) -> tuple[list[dict[str, Any]], str]:
+    """Return what each column was taken for and what becomes of it, and a sentence if some must be decided on."""
     asked = Given("protect", {"config": request["config"]} | request["changes"])
     given = rows_request(asked, request["map"], [])
-    refused, sentence, fate = list[str](), "", dict[str, tuple[str, str]]()
+    sentence, fate = "", dict[str, tuple[str, str]]()
     try:
         found = plan(given, file, door.say).columns
         fate = dict.fromkeys(found.change, ("changes", "it follows from the venue"))
         fate |= {name: ("stays", found.why.get(name, "")) for name in found.keep}
         fate |= dict.fromkeys(found.drop, ("left out", "you decided so"))
     except InputError as e:
-        refused, sentence = values_of("drop", e.text), in_studio(e.text).removeprefix(f"{file.path}: ")
-    ids = {"user": ("stays", "the release relies on it"), "time": ("stays", "the release relies on it")}
-    if given.settings.hides_users:
-        ids["user"] = ("changes", "other ids")
-    if given.settings.identity.times != "keep":
-        ids["time"] = ("changes", given.settings.identity.times)
-    fate |= {file.mapping[field]: ids[field] for field in ids}
-    by = {one["column"]: (field, one["chosen_by"]) for field, one in chosen_columns(file, request["map"]).items()}
-    rows = file.all_rows
+        sentence = in_studio(e.text).removeprefix(f"{file.path}: ")
+        fate = dict.fromkeys(values_of("drop", e.text), ("decide", ""))
+    stays, times = ("stays", "the release relies on it"), given.settings.identity.times
+    fate[file.mapping["user"]] = ("changes", "other ids") if given.settings.hides_users else stays
+    fate[file.mapping["time"]] = stays if times == "keep" else ("changes", times)
+    field, rows = {column: field for field, column in file.mapping.items()}, file.all_rows
+    each = {name: rows.get_column(name).head(50).to_list() for name in rows.columns}
+    return _described(each, field, fate), sentence
+
+
+def _described(
+    each: Mapping[str, Sequence[Any]], field: Mapping[str, str], fate: Mapping[str, tuple[str, str]]
+) -> list[dict[str, Any]]:
+    """Return columns, of which the first values are given, as the page shows them."""
     return [
-        {"name": name, "examples": _examples(rows.get_column(name).head(50).to_list()),
-         "field": by.get(name, ("", ""))[0], "because": in_studio(by.get(name, ("", ""))[1]),
-         "fate": "decide" if name in refused else fate.get(name, ("", ""))[0], "why": fate.get(name, ("", ""))[1]}
-        for name in rows.columns
-    ], refused, sentence  # fmt: skip
+        {"name": name, "examples": _examples(values), "field": field.get(name, ""),
+         "fate": fate.get(name, ("", ""))[0], "why": fate.get(name, ("", ""))[1]}
+        for name, values in each.items()
+    ]  # fmt: skip
 
 
 def _examples(values: Sequence[Any]) -> list[str]:
@@ -115,8 +117,7 @@ def _bare(source: Source, given: Mapping[str, str]) -> list[dict[str, Any]]:
         fits = next(filter(None, ([n for n, name in plain.items() if name in tier] for tier in tiers)), [])
         if wanted not in given and len(fits) == 1:
             field[fits[0]] = wanted
-    return [{"name": n, "examples": _examples(v), "field": field.get(n, ""), "because": "", "fate": "", "why": ""}
-            for n, v in each.items()]  # fmt: skip
+    return _described(each, field, {})
 
 
 def _sample(file: CheckinFile, path: Path) -> dict[str, Any]:
