@@ -260,23 +260,22 @@ def publish(release: Path, folder: Path, replace: bool) -> None:
 def at_hand(given: Mapping[str, Any], command: str) -> Iterator[dict[str, Any]]:
     """Let a command find copies in place of URLs, and send afterwards what it has changed."""
     names, new = places(command), "output" if command == "protect" else ""
-    if not any(is_url(one) for name in names & given.keys() for one in _each(given[name])):
-        yield dict(given)
-        return
-    with own_folder(COPIES) as root, ExitStack() as stack:
+    with ExitStack() as stack:
         copies, goes_on = dict[str, Path](), bool(given.get("resume") or given.get("force"))
+        root = cache(lambda: stack.enter_context(own_folder(COPIES)))  # made for the first URL
 
         def copied(value: Any, name: str) -> Any:
             if isinstance(value, list | tuple):
                 return type(value)(copied(one, name) for one in value)
             if _is_release(value):
-                return replace(value, **{f: copied(getattr(value, f), f) for f in ("folder", "private")})
+                found = {field: copied(getattr(value, field), field) for field in ("folder", "private")}
+                return replace(value, **found) if found["folder"] is not value.folder else value
             if not is_url(value):
                 return value
             if value.lower().startswith("file://"):
                 return Path(unquote(urlsplit(value).path))
             if value not in copies:
-                copies[value] = copy = copy_of(_checked(value), root)
+                copies[value] = copy = copy_of(_checked(value), root())
                 stack.enter_context(_claimed(copy, goes_on) if name == new else _working_copy(copy))
             return copies[value]
 
@@ -286,12 +285,6 @@ def at_hand(given: Mapping[str, Any], command: str) -> Iterator[dict[str, Any]]:
 def _is_release(value: Any) -> bool:
     """Return whether a value is what protect returns; a frame may have a column of any name."""
     return all(hasattr(value, name) for name in ("manifest", "folder", "private", "counts"))
-
-
-def _each(value: Any) -> list[Any]:
-    if _is_release(value):
-        return [value.folder, value.private]
-    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _checked(url: str) -> str:
