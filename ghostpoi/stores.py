@@ -267,9 +267,8 @@ def at_hand(given: Mapping[str, Any], command: str) -> Iterator[dict[str, Any]]:
         def copied(value: Any, name: str) -> Any:
             if isinstance(value, list | tuple):
                 return type(value)(copied(one, name) for one in value)
-            if _is_release(value):
-                found = {field: copied(getattr(value, field), field) for field in ("folder", "private")}
-                return replace(value, **found) if found["folder"] is not value.folder else value
+            if _is_release(value) and (is_url(value.folder) or is_url(value.private)):
+                return replace(value, **{f: copied(getattr(value, f), f) for f in ("folder", "private")})
             if not is_url(value):
                 return value
             if value.lower().startswith("file://"):
