@@ -281,6 +281,13 @@ def at_hand(given: Mapping[str, Any], command: str) -> Iterator[dict[str, Any]]:
         yield {name: copied(value, name) if name in names else value for name, value in given.items()}
 
 
+@contextmanager
+def fetched(place: str) -> Iterator[Path]:
+    """Let a block read what lies at a path or, in a copy, at a URL."""
+    with at_hand({"release": place}, "verify") as found:
+        yield Path(found["release"])
+
+
 def _is_release(value: Any) -> bool:
     """Return whether a value is what protect returns; a frame may have a column of any name."""
     return all(hasattr(value, name) for name in ("manifest", "folder", "private", "counts"))

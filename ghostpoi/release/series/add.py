@@ -19,7 +19,7 @@ from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, has_donor
 from ghostpoi.errors import InputError
 from ghostpoi.formats import CheckinFile, Rows
-from ghostpoi.options import option
+from ghostpoi.options import option, with_urls
 from ghostpoi.progress import Report
 from ghostpoi.randomness import Seed
 from ghostpoi.release.identity import NewUsers, draw, numbers
@@ -28,6 +28,7 @@ from ghostpoi.release.private_folder import ReleaseRequest, keyed_hash
 from ghostpoi.release.series import ledger
 from ghostpoi.release.series.joining import join
 from ghostpoi.release.series.ledger import ROWS, USERS, Entry, Series, kept, row_keys
+from ghostpoi.stores import fetched
 
 
 def open_series(request: ReleaseRequest, folder: Path) -> Series:
@@ -60,8 +61,8 @@ def completed(series: Series, entry: Entry) -> Series:
 
 def _published(entry: Entry) -> bool:
     try:
-        manifest = json.loads((Path(entry.release) / MANIFEST).read_text("utf-8"))
-        return bool(manifest["data"]["sha256"] == entry.data_sha256)
+        with fetched(f"{entry.release}/{MANIFEST}") as path:
+            return bool(json.loads(path.read_text("utf-8"))["data"]["sha256"] == entry.data_sha256)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -94,7 +95,7 @@ class SeriesRelease:
         if not series.entries:
             series = replace(series, columns=described_columns(file, columns, request))
         own = keyed_hash(file.sha256, series.seed)
-        place = str(request.release.resolve())
+        place = with_urls(str(request.release.resolve()))
         last = series.entries[-1] if series.entries else None
         same = last if last and (last.input, last.release) == (own, place) else None
         if same:
@@ -194,10 +195,10 @@ class SeriesRelease:
         files, known = self._write_files(rows), self.catalogue
         guests = (known.crowd > 0) & ~known.member & ~known.hidden
         entry = Entry(
-            self.number, ledger.BEGUN, ledger.now(), None, str(self.request.release.resolve()),
-            str(self.request.private.resolve()), self.input, manifest["data"]["sha256"], int(self.table.time.min()),
-            int(self.table.time.max()), len(shown), int((~fresh).sum()), len(known) - len(self.before),
-            int(guests[len(self.before) :].sum()), files,
+            self.number, ledger.BEGUN, ledger.now(), None, with_urls(str(self.request.release.resolve())),
+            with_urls(str(self.request.private.resolve())), self.input, manifest["data"]["sha256"],
+            int(self.table.time.min()), int(self.table.time.max()), len(shown), int((~fresh).sum()),
+            len(known) - len(self.before), int(guests[len(self.before) :].sum()), files,
         )  # fmt: skip
         self.series.entry(entry).store()
 

@@ -22,6 +22,7 @@ from ghostpoi.release.manifest import MANIFEST, complaint_about, read_manifest
 from ghostpoi.release.series import ledger
 from ghostpoi.release.series.ledger import Entry, Series
 from ghostpoi.release.verify import Check
+from ghostpoi.stores import fetched
 
 MAX_NAMED = 3  # files that a check names
 PRIVATE = ("private", "input", "data_sha256", "files")  # of an entry
@@ -73,7 +74,12 @@ def _crowds(series: Series) -> Check:
 
 def _release(entry: Entry) -> Check:
     """Compare an entry of the ledger with the release in its place, if it is still there."""
-    name, path = f"release {entry.number}", Path(entry.release)
+    with fetched(entry.release) as path:
+        return _compared(entry, path)
+
+
+def _compared(entry: Entry, path: Path) -> Check:
+    name = f"release {entry.number}"
     if not (path / MANIFEST).is_file():
         if entry.status == ledger.BEGUN:
             return Check(name, False, f"begun and not at {path}; repeat its protect command with {option('resume')}")

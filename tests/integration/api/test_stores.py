@@ -79,6 +79,24 @@ def test_what_a_command_changes_is_sent(store: Store, clean: str) -> None:
     assert "exported/town/town.inter" in store.keys("exported/")
 
 
+def test_a_series_knows_its_releases_by_their_urls(store: Store, clean: str) -> None:
+    place, words = f"s3://{BUCKET}/month", ("--series", f"s3://{BUCKET}/series")
+    assert protected(clean, "month", *words).returncode == 0
+    entry = json.loads(store.get("series/series.json"))["releases"][0]
+    assert (entry["release"], entry["private"]) == (place, f"{place}-private")
+    shown = called("series", "verify", words[1])
+    assert shown.returncode == 0, shown.stdout
+    assert f"rows at {place}, as in the ledger" in " ".join(shown.stdout.split())
+    note = json.loads(store.get("series/series.json"))  # the machine was lost before it could note the release
+    note["releases"][0] |= {"status": "begun", "completed": None}
+    store.put("series/series.json", json.dumps(note).encode())
+    assert protected(clean, "month", *words, "--force").returncode == 0
+    entries = json.loads(store.get("series/series.json"))["releases"]
+    assert [one["status"] for one in entries] == ["complete"]
+    store.put("month/checkins.txt", b"other")
+    assert called("series", "verify", words[1]).returncode == 1
+
+
 def test_python_reads_and_writes_urls(clean: str, local: Path, store: Store) -> None:
     made = ghostpoi.protect(clean, output="memory://r/one", private="memory://r/own", seed=SEED)
     assert (str(made.folder), str(made.private)) == ("memory://r/one", "memory://r/own")
