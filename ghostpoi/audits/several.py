@@ -4,6 +4,7 @@ It needs each release and its private folder, which holds the clean venues.
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +19,11 @@ from ghostpoi.draw.methods import METHODS, FreeDraw
 from ghostpoi.draw.whole_table import prepare
 from ghostpoi.errors import InputError
 from ghostpoi.formats.source import SizeLimit
-from ghostpoi.options import option
+from ghostpoi.options import option, with_urls
 from ghostpoi.release.manifest import MANIFEST, checked_manifest, read_data, settings_of
 from ghostpoi.release.private_folder import Pairs, clean_users, read_pairs
 from ghostpoi.release.series.ledger import COMPLETE, NOTE, read_series, read_table
+from ghostpoi.stores import fetched
 
 CLEAR = 2.0  # standard errors by which a gain must exceed 0
 LEAST = 0.01  # the smallest gain that counts
@@ -39,13 +41,13 @@ class Known(NamedTuple):
     shows_popularity: bool
 
 
-def places(folder: Path) -> list[Place]:
+def places(folder: Path) -> list[tuple[str, str]]:
     """Return the releases of a series folder, or those that lie in a folder next to their private folders."""
     if (folder / NOTE).exists():
-        found = [(Path(e.release), Path(e.private)) for e in read_series(folder).entries if e.status == COMPLETE]
+        found = [(entry.release, entry.private) for entry in read_series(folder).entries if entry.status == COMPLETE]
     elif folder.is_dir():
         inside = sorted(path for path in folder.iterdir() if (path / MANIFEST).is_file())
-        found = [(path, Path(f"{path}.private")) for path in inside]
+        found = [(str(path), f"{path}.private") for path in inside]
     else:
         raise InputError(f"{option('series', folder)} is not a folder; give a series folder, or a folder of releases")
     if len(found) < 2:
@@ -59,13 +61,19 @@ def audit_series(folder: Path, release: Path | None = None, limit: SizeLimit | N
 
     `release`, if given, must be one of them.
     """
-    recorded = places(folder)
-    if release is not None and release.resolve() not in [place.resolve() for place, _ in recorded]:
+    with ExitStack() as stack:
+        take = stack.enter_context
+        recorded = [(take(fetched(place)), take(fetched(private))) for place, private in places(folder)]
+        return _audited(folder, release, recorded, limit)
+
+
+def _audited(folder: Path, release: Path | None, recorded: list[Place], limit: SizeLimit | None) -> dict[str, Any]:
+    if release is not None and _shown(release.resolve()) not in [_shown(place.resolve()) for place, _ in recorded]:
         raise InputError(
             f"{option('series', folder)} does not hold {release}; give the series or the folder of this release"
         )
     where = [place for place in recorded if (place[0] / MANIFEST).is_file()]
-    absent = [str(place) for place, _ in recorded if not (place / MANIFEST).is_file()]
+    absent = [_shown(place) for place, _ in recorded if not (place / MANIFEST).is_file()]
     if len(where) < 2:
         raise InputError(
             f"{option('series', folder)}: no longer in place: {', '.join(absent)}, so there are no two releases to "
@@ -96,11 +104,16 @@ def audit_series(folder: Path, release: Path | None = None, limit: SizeLimit | N
         return {"alone": spread(one), "together": spread(both), "gain": gain | {"clear": clear}}
 
     found = {
-        "releases": [str(release) for release, _ in where], "not_compared": absent,
+        "releases": [_shown(release) for release, _ in where], "not_compared": absent,
         "kept_crowds": (folder / NOTE).exists(), "recurring_visits": int(visits.sum()),
         "restored": shares(lambda left: left.right(clean)), "pinned": shares(lambda left: left.size(habits) == 1),
     }  # fmt: skip
     return found | {"verdict": _verdict(found)}
+
+
+def _shown(place: Path) -> str:
+    """Return a path or, of a copy, the URL."""
+    return with_urls(str(place))
 
 
 def _verdict(found: dict[str, Any]) -> str:

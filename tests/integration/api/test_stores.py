@@ -81,18 +81,24 @@ def test_what_a_command_changes_is_sent(store: Store, clean: str) -> None:
 
 def test_a_series_knows_its_releases_by_their_urls(store: Store, clean: str) -> None:
     place, words = f"s3://{BUCKET}/month", ("--series", f"s3://{BUCKET}/series")
-    assert protected(clean, "month", *words).returncode == 0
-    entry = json.loads(store.get("series/series.json"))["releases"][0]
+    half = store.put("in/half.txt", b"".join(city().read_bytes().splitlines(keepends=True)[:600]))
+    for file, name in ((half, "half"), (clean, "month")):
+        assert protected(file, name, *words).returncode == 0
+    private = ("--private", f"{place}-private")
+    done = called("audit", clean, place, *QUICK, *private, *words, "--no-store", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["series"]["releases"] == [f"s3://{BUCKET}/half", place]
+    entry = json.loads(store.get("series/series.json"))["releases"][1]
     assert (entry["release"], entry["private"]) == (place, f"{place}-private")
     shown = called("series", "verify", words[1])
     assert shown.returncode == 0, shown.stdout
     assert f"rows at {place}, as in the ledger" in " ".join(shown.stdout.split())
     note = json.loads(store.get("series/series.json"))  # the machine was lost before it could note the release
-    note["releases"][0] |= {"status": "begun", "completed": None}
+    note["releases"][1] |= {"status": "begun", "completed": None}
     store.put("series/series.json", json.dumps(note).encode())
     assert protected(clean, "month", *words, "--force").returncode == 0
     entries = json.loads(store.get("series/series.json"))["releases"]
-    assert [one["status"] for one in entries] == ["complete"]
+    assert [one["status"] for one in entries] == ["complete", "complete"]
     store.put("month/checkins.txt", b"other")
     assert called("series", "verify", words[1]).returncode == 1
 
