@@ -251,6 +251,7 @@ def released(
     rows, p, settings = manifest["rows"], manifest["plausibility"], manifest["settings"]
     ids, times = (settings["identity"][name] for name in ("pseudonyms", "times"))
     status = "unless" if times in ("part-of-day", "shift") else "times"
+    elsewhere = str(private) != f"{release}.private"  # where commands do not look for it
     _print(console, f"personal_{ids if ids in ('keep', 'file') else status}", manifest, preset=manifest.get("preset"))
     left, own, shown = rows["left_genuine"], rows.get("drawn_own"), manifest["data"]["rows"]
     clean = (left["rows"] + own["rows"]) / max(1, shown) if own else 0.0
@@ -264,8 +265,8 @@ def released(
         console, "released", manifest, columns=_table("fates", _fates(manifest)),
         ids=manifest.get("identity", {}).get("ids"),
         unit=UNIT.get(ids), times=TIMES.get(times), p=p,
-        category=p and _category_kept(p), key=key, private=str(private), folder=shlex.quote(str(release)),
-        file=shlex.join(file),
+        category=p and _category_kept(p), key=key, private=str(private), file=shlex.join(file),
+        folder=shlex.join([str(release), *(["--private", str(private)] if elsewhere else [])]),
         hidden={"rows": 0, "venues": 0, "borrowed": 0} | rows["hidden"],
     )  # fmt: skip
 

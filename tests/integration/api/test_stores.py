@@ -48,7 +48,7 @@ def protected(clean: object, name: str, *more: object) -> subprocess.CompletedPr
 def test_a_release_is_the_same_wherever_it_lies(store: Store, clean: str, local: Path, tmp_path: Path) -> None:
     done = protected(clean, "same", "--seed", SEED)
     assert done.returncode == 0, done.stderr
-    assert f"s3://{BUCKET}/same-private" in done.stdout
+    assert f"audit {clean} s3://{BUCKET}/same --private s3://{BUCKET}/same-private" in " ".join(done.stdout.split())
     assert store.keys("same/") == ["same/checkins.txt", "same/manifest.json", "same/manifest.sig"]
     assert store.keys("same-private/") == [f"same-private/{name}" for name in ("pairs.npz", "run.json", "signing.key")]
     copy = store.fetch("same", tmp_path / "copy")
