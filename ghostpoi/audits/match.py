@@ -152,7 +152,8 @@ def align(pair: TablePair, filters: FilterSettings, window: int = 0) -> AlignedS
     data = sessions.build(replace(pair.released, time=pair.clean.time[pair.clean_row]), filters)
     part = _parts(data.all, filters, window)
     counts = dict(zip(("training", "validation", "test"), np.bincount(part, minlength=4).tolist(), strict=False))
-    if lacking := [name for name, count in counts.items() if not count]:
+    lacking = [name for name, count in counts.items() if not count]
+    if lacking and not window:  # without sessions in an earlier window, an audit has enough with the later ones
         raise InputError(
             f"{pair.released.name}: the filters leave no {lacking[0]} sessions "
             f"({', '.join(f'{count:,} {name}' for name, count in counts.items())}); divide them otherwise with "
