@@ -5,6 +5,7 @@ docs/step_lengths.py FILE` prints such a table for any check-in file.
 """
 
 import tomllib
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -177,12 +178,11 @@ def states_of(
 
 def most_states(left: Longs, right: Longs, high: int, max_pairs: int) -> int:
     """Return the most states a position may keep, 1 to `high`, given the options at both ends of each step."""
-    low = 1
-    while low < high:  # the number of pairs grows with the number of states
-        middle = (low + high + 1) // 2
-        fits = int((np.minimum(left, middle) * np.minimum(right, middle)).sum()) <= max_pairs
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low
+
+    def pairs(states: int) -> int:
+        return int((np.minimum(left, states) * np.minimum(right, states)).sum())
+
+    return max(1, bisect_right(range(1, high + 1), max_pairs, key=pairs))
 
 
 def transitions_of(s: States, among: Bools | None = None) -> Transitions:

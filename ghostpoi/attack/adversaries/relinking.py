@@ -5,7 +5,6 @@ session repeats of itself is no evidence for anyone. Two pseudonyms of one user 
 of one session may be.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -165,7 +164,8 @@ class Scene:
         """What the positions of a pseudonym say about each of them: repetition, hours, closeness, (N,) each."""
         size = np.minimum(np.diff(self.start), MOST)[self.unit]
         repeat, hours, near = (np.zeros(len(size)) for _ in range(3))
-        for block in _blocks(size, PAIRS):
+        cut = np.flatnonzero(np.diff(np.cumsum(size) // PAIRS)) + 1
+        for block in (slice(a, b) for a, b in pairwise([0, *cut.tolist(), len(size)])):
             i = np.repeat(np.arange(block.start, block.stop), size[block])
             j = spans(self.start[self.unit[block]], size[block])
             weight = self.hour_weight[self.hour[i], self.hour[j]]
@@ -270,17 +270,6 @@ def _geography(evidence: Evidence, near_km: float) -> "tuple[scipy.sparse.csr_ar
     km = EARTH_RADIUS_KM * np.sqrt(2 - 2 * np.clip(place @ point[some].T, -1, 1))
     density = (km + near_km) ** -2.0 @ (popularity[some] / popularity[some].sum())
     return lift, place, density
-
-
-def _blocks(size: Longs, most: int) -> Iterator[slice]:
-    """Cut positions into blocks with at most `most` pairs, or of one position."""
-    end = np.cumsum(size)
-    first = 0
-    while first < len(size):
-        limit = (end[first - 1] if first else 0) + most
-        last = max(int(np.searchsorted(end, limit, "right")), first + 1)
-        yield slice(first, last)
-        first = last
 
 
 @dataclass(frozen=True)
