@@ -32,7 +32,7 @@ class Distilled(Adversary):
     title = "distilled steps"
     holds = "what A9 holds"
     does = "weighs leaked steps, inferred steps and staying, and makes sessions that teach the result"
-    effort = 200.0
+    effort = 50.0
 
     steps: HiddenMarkov = HiddenMarkov()
     inferred: tuple[float, ...] = (0.0, 0.03, 0.1, 0.3, 1.0)  # tried weights of an inferred step; a leaked one has 1
@@ -89,7 +89,7 @@ class DistilledRelease(Adversary):
     title = "distilled release"
     holds = "what A14 holds"
     does = "weighs released steps, inferred steps and staying, and makes sessions that teach the result"
-    effort = 8.0
+    effort = 2.0  # the steps are those that A14 has just inferred
     uses_leak = False
 
     steps: StepLengths = StepLengths()

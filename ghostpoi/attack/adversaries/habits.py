@@ -31,7 +31,7 @@ class HabitsLeak(Adversary):
     title = "user habits with leak"
     holds = "the public rule, who released what, and leaked pairs with their users"
     does = "combines A5 and A7 in one model"
-    effort = 12.0
+    effort = 6.0
 
     prior_weight: float = 30.0  # visits per user that the popularity of a POI counts as
     repeat_power: float = 0.5  # n visits of a user with the same released POI count as n ** repeat_power
@@ -121,7 +121,7 @@ class SessionHabits(Adversary):
     title = "session habits"
     holds = "what A7 holds"
     does = "runs A7 per user and per session, and combines both"
-    effort = 60.0
+    effort = 15.0
     uses_leak = False
     needs_seed = False
 

@@ -69,7 +69,7 @@ class HiddenMarkov(Adversary):
     title = "hidden Markov model"
     holds = "what A8 holds"
     does = "adds the steps from one venue to the next"
-    effort = 200.0
+    effort = 45.0
 
     habits: HabitsLeak = HabitsLeak()
     user_steps: float = 100.0  # steps from p per user that everybody's steps count as
@@ -252,7 +252,7 @@ class StepLengths(HiddenMarkov):
     title = "known step lengths"
     holds = "what A7 holds, and how far people go between check-ins in another region"
     does = "runs A9's model without a leak"
-    effort = 200.0
+    effort = 45.0
     uses_leak = False
     needs_seed = False
 

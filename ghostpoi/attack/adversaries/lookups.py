@@ -155,7 +155,7 @@ class KeptColumns(Adversary):
     title = "kept columns"
     holds = "what A8 holds, and the columns that the release kept"
     does = "looks for venues in kept columns, and learns from leaked pairs which values go with which venue"
-    effort = 70.0
+    effort = 15.0
     needs_columns = True
 
     def restore(self, evidence: Evidence, seed: Seed, device: Device) -> Ints:

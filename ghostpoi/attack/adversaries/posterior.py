@@ -42,7 +42,7 @@ class Posterior(Predictor):
     title = "exact posterior"
     holds = f"{PUBLIC}, and leaked visits with their users"
     does = "weighs all venues behind each visit by habits, popularity and hours, and predicts the next venue itself"
-    effort = 15.0
+    effort = 6.0
 
     habit: float = 2.0  # visits of a user to a crowd that the popularity of its members counts as
     rounds: int = 50  # in which visits are weighed by each other

@@ -48,7 +48,7 @@ class Counting(CountingVictim):
 
     label = "Counting"
     summary = "A mixture of counts that knows users: where this user, and everybody, went next."
-    effort = 3.0
+    effort = 1.0
 
     def fit(self, train: Sessions, exam: Exam) -> CountingModel:
         return CountingModel.fit(SoftSessions.hard(train), exam.validation, exam.rows)
