@@ -23,9 +23,7 @@ LEAKY: dict[str, Make] = {
     "mood": lambda c: _letters(c.noisy(c.numbers(c.category, 4), 0.2)),
     "playlist": lambda c: _letters(c.noisy(c.numbers(c.category, 8), 0.3)),
     "noise_db": lambda c: np.round(c.normal(40.0 + c.numbers(c.category, 45), 3)).astype(int),
-    "light_level": lambda c: c.noisy(c.numbers(c.category, 5), 0.1),
     "activity": lambda c: c.of(c.category, ["sit", "walk", "run", "eat", "stand"]),
-    "dwell_bucket": lambda c: c.noisy(c.numbers(c.category, 7), 0.15),
     "dwell_minutes": lambda c: np.round(np.exp(c.normal(2 + c.numbers(c.category, 30) / 8, 0.15))).astype(int),
     "stars": lambda c: np.clip(np.round(c.normal(1.0 + c.numbers(c.category, 5), 0.4)), 1, 5).astype(int),
     "dress_code": lambda c: c.missing(c.of(c.category, ["casual", "sport", "formal"]), 0.3),
@@ -61,7 +59,6 @@ LEAKY: dict[str, Make] = {
     "locker": lambda c: c.missing(c.numbers(c.venue, 300), 0.7),
     "wifi_strength": lambda c: np.round(c.normal(-80.0 + 5 * c.numbers(c.venue, 10), 2)).astype(int),
     "queue_minutes": lambda c: np.maximum(0, np.round(c.normal(3.0 * c.numbers(c.venue, 10), 1.5))).astype(int),
-    "opening_class": lambda c: c.noisy(c.numbers(c.venue, 12), 0.15),
     # what follows from where it is
     "grid_cell": lambda c: c.noisy(c.zone(0.5), 0.05),
     "tile": lambda c: c.texts("17/{}", c.noisy(c.zone(0.3), 0.1)),
@@ -105,7 +102,7 @@ LEAKY: dict[str, Make] = {
     "order_number": lambda c: c.texts("{:03d}-{:05d}", c.numbers(c.venue, 900), c.some(100_000)),
     "row_code": lambda c: np.cumsum(1 + c.numbers(c.category, 9)),
     "logged_at": lambda c: c.stamps("%Y-%m-%d %H:%M:%S", c.local + 900 * c.numbers(c.category, 4)),
-    "ticket": lambda c: c.texts("{:02d}", _counter(c) % 100),
+    "ticket": lambda c: c.texts("{:02d}", (_place(c, c.venue) + c.numbers(c.venue, 100)) % 100),
     "barcode": lambda c: c.texts("{:04d}{:04d}", c.numbers(c.venue, 10_000), c.some(10_000)),
     # what the venue decides together with something else
     "check_digits": lambda c: (c.numbers(c.venue, 10_000) + np.arange(len(c))) % 97,
@@ -115,6 +112,9 @@ LEAKY: dict[str, Make] = {
     "code_of_line_above": lambda c: c.numbers(np.append(0, c.venue[:-1]), 40),
     "even_level": lambda c: 2 * c.some(50) + c.numbers(c.venue, 2),
     "happy_hour": lambda c: c.numbers(c.venue * 24 + c.hour, 2),
+    "photos": lambda c: c.draw.geometric(1 / (1 + c.numbers(c.category, 31) / 10)) - 1,
+    "queue_number": lambda c: _place(c, c.venue << 32 | c.day),
+    "others_here": lambda c: _others(c, 3),
     "lucky_draw": lambda c: c.numbers(c.venue, 2) ^ c.numbers(c.user, 2),
     # what is the same in all rows of a user
     "home_zone": lambda c: c.zone(1.0, c.usual),
@@ -127,11 +127,18 @@ LEAKY: dict[str, Make] = {
 }  # fmt: skip
 
 
-def _counter(c: City) -> Longs:
-    """The number of each row among those of its venue, from a random start."""
-    order, start = c.related.by_time, c.numbers(c.venue, 100)
-    by_venue = order[np.argsort(c.venue[order], kind="stable")]
-    first = np.flatnonzero(np.diff(c.venue[by_venue], prepend=-1))
+def _place(c: City, group: Longs) -> Longs:
+    """The number of each row, from 0, among those of its group in the order of time."""
+    order = c.related.by_time[np.argsort(group[c.related.by_time], kind="stable")]
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
     out = np.empty(len(c), np.int64)
-    out[by_venue] = np.arange(len(c)) - np.repeat(first, np.diff(np.append(first, len(c))))
-    return out + start
+    out[order] = np.arange(len(c)) - np.repeat(first, np.diff(np.append(first, len(c))))
+    return out
+
+
+def _others(c: City, hours: int) -> Longs:
+    """The number of check-ins at the venue in the last hours."""
+    time = c.table.time - c.table.time.min()
+    key = np.sort(c.venue << 40 | time)
+    since = np.maximum(time - hours * 3600, 0)
+    return np.searchsorted(key, c.venue << 40 | time) - np.searchsorted(key, c.venue << 40 | since)

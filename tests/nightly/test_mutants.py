@@ -39,6 +39,7 @@ STAGES: dict[str, tuple[Path, ...]] = {
     "audits/measures/accuracy.py": (UNIT / "audits",),
     "columns/dependence.py": (UNIT / "columns", INTEGRATION / "columns"),
     "columns/order.py": (UNIT / "columns",),
+    "columns/pairs.py": (UNIT / "columns/test_venue_pairs.py",),
     "release/manifest.py": (
         UNIT / "release",
         INTEGRATION / "release/test_seal.py",
