@@ -31,13 +31,26 @@ def columns() -> str:
     return "".join(" | ".join(line) + "\n" for line in lines)
 
 
+def accepted() -> str:
+    """The leaky columns that `protect` keeps, and what they reveal."""
+    cities = json.loads((RESULTS / "columns.json").read_text("utf-8"))
+    kept = dict.fromkeys(name for found in cities.values() for name in found["accepted"])
+    lines = [["column", *cities], ["---"] * (1 + len(cities))]
+    for name in kept:
+        shares = (found["accepted"].get(name) for found in cities.values())
+        lines.append(
+            [f"`{name}`", *("refused" if each is None else f"{each[1]:.3f} ({each[0]:.3f})" for each in shares)]
+        )
+    return "".join(" | ".join(line) + "\n" for line in lines)
+
+
 PAGES: dict[str, Mapping[str, Block]] = {
     "explanation/performance.md": performance.BLOCKS,
     "how-to/protect.md": {"presets": presets},
     "results/frontier.md": frontier.BLOCKS,
     "results/reproduction.md": reproduction.BLOCKS,
     "results/third-party.md": {"recbole": recbole},
-    "reference/release-folder.md": {"columns": columns},
+    "reference/release-folder.md": {"columns": columns, "accepted": accepted},
 }
 
 

@@ -7,7 +7,7 @@ the order of the clean times, nor predict them.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, product
 
 import numpy as np
 import polars as pl
@@ -218,11 +218,13 @@ def _gap(value: Floats, related: RelatedVenues) -> bool:
 
     def hits(rows: Longs, pause: Longs) -> int:
         """Count the rows that have the time in the form that most rows have: exact, cut or rounded."""
-        exact = [pause[rows] / unit for unit in UNITS]
-        forms = [
-            np.floor(one * digits + half) / digits for one in exact for digits in (1, 10, 100) for half in (0, 0.5)
-        ]
-        return max(int((np.abs(value[rows] - form) < 1e-6).sum()) for form in (*exact, *forms))
+        count = 0
+        for unit, digits in product(UNITS, (1, 10, 100)):
+            true, given = pause[rows] / unit * digits, value[rows] * digits
+            whole, apart = np.abs(given - np.rint(given)) < 1e-6, given - true
+            forms = (np.abs(apart) < 1e-6, whole & (apart > -1) & (apart < 1e-6), whole & (np.abs(apart) < 0.5 + 1e-6))
+            count = max(count, *(int(form.sum()) for form in forms))
+        return count
 
     for name, other in (("previous", related.previous_row), ("next", related.next_row)):
         rows = np.flatnonzero(other >= 0)

@@ -1,6 +1,6 @@
 """Shortcuts of the tests of columns give what the plain computation gives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -15,7 +15,7 @@ from ghostpoi.columns.dependence import value_codes
 from ghostpoi.columns.harmless import FIRST, MOST_OFFSETS, MOST_SECONDS, OFFSETS, all_numbers, time_offsets
 from ghostpoi.columns.related import RelatedVenues
 from ghostpoi.columns.traces import numbers
-from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.data.checkins import Checkins, Floats, Longs
 
 N = 2 * FIRST  # rows: the shortcuts look at half of them first
 TIMES = np.sort(np.random.default_rng(0).integers(1_300_000_000, 1_400_000_000, N))
@@ -96,3 +96,32 @@ def test_a_gap_is_found_unless_too_many_rows_differ(
         changed = value.copy()
         changed[start : start + wrong] += 1e6
         assert harmless._gap(changed, RelatedVenues(table)) == told
+
+
+@pytest.mark.parametrize("unit", [1, 60, 3600, 86_400])
+@pytest.mark.parametrize(
+    "form",
+    [lambda x: x, np.floor, np.round, lambda x: np.floor(x + 0.5), lambda x: np.round(x, 1), lambda x: np.round(x, 2)],
+    ids=["exact", "cut", "even", "up", "tenths", "hundredths"],
+)
+@pytest.mark.parametrize("first", [np.nan, -1])
+def test_a_gap_is_found_in_any_unit_and_rounding(unit: int, form: Callable[[Floats], Floats], first: float) -> None:
+    n, draw = 4000, np.random.default_rng(4)
+    user, time = np.repeat(np.arange(40, dtype=np.int32), n // 40), np.cumsum(draw.integers(1, 99_999, n))
+    ids = np.array(["", "a"], object)
+    table = Checkins(
+        user,
+        user * 0 + 1,
+        user * 0,
+        user + 0.5,
+        user + 0.5,
+        time,
+        np.arange(40).astype(str).astype(object),
+        ids,
+        ids[1:],
+    )
+    since = np.diff(time, prepend=0) / unit
+    value = np.where(np.diff(user, prepend=-1) != 0, first, form(since))
+    assert harmless._gap(value, RelatedVenues(table))
+    assert harmless._gap(np.append(value[1:], first), RelatedVenues(table))  # until the next row
+    assert not harmless._gap(value + draw.integers(0, 2, n) * 7, RelatedVenues(table))
