@@ -203,7 +203,7 @@ def _next(word: str, release: ReleaseView, audit: AuditView, found: list[Answer]
         how, command = "Try settings that keep more:", f"ghostpoi choose FILE --min-flows {USEFUL:g}"
     elif audit.decision is None:
         action = "You have set no limits, so you must judge whether that is too much."
-        how, command = "Write your limits into a file, and audit again:", again.removesuffix(" --report")
+        how, command = "Write your limits into a file, and audit again:", again.rpartition(" ")[0]
     else:
         action, how = "You can publish it.", "Check the folder once more before you do:"
         command = f"ghostpoi verify {folder} --against FILE"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ghostpoi.api.door import python_call
 from ghostpoi.errors import InputError
-from ghostpoi.options import declared, in_python, in_shell, option, options_of
+from ghostpoi.options import declared, in_python, in_shell, in_studio, option, options_of
 
 SPELLED = {
     option("seed"): ("--seed", "seed="),
@@ -40,6 +40,11 @@ def test_each_door_spells_an_option(marked: str) -> None:
     text = f"leave {marked} out; see --help"
     assert in_shell(text) == f"leave {SPELLED[marked][0]} out; see --help"
     assert in_python("; ".join([text, marked])) == f"leave {SPELLED[marked][1]} out; see --help; {SPELLED[marked][1]}"
+
+
+def test_the_studio_names_what_its_pages_ask_for_and_the_terminal_for_the_rest() -> None:
+    assert in_studio(f"use {option('drop', 'a', 'b')}") == "use “leave out: a, b”"
+    assert in_studio(f"use {option('set', 'a.b=1')}") == "use --set a.b=1 in a terminal"
 
 
 @given(st.text(), st.lists(st.text(), max_size=3))
