@@ -169,7 +169,6 @@ def protection(audit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def audit_settings(settings: Publication) -> AuditSettings:
-    """Return the settings of an audit of a release with these settings."""
     return AuditSettings(
         settings.filters, settings.candidates, settings.speed, settings.hide, *victim_settings("strong")
     )  # fmt: skip
@@ -190,7 +189,6 @@ class Asked:
         return default_adversaries(pseudonyms=self.rows.settings.rotates_users)
 
     def attacks(self, adversaries: tuple[str, ...], seeds: int) -> Attacks:
-        """Return the attacks on a setting."""
         return Attacks(
             adversaries=adversaries, leak=self.leak, seeds=seeds, naturalness=False, persons=False,
             distance=seeds == self.seeds,
@@ -254,8 +252,6 @@ def try_times(data: Job, number: int, kinds: Sequence[str], asked: Asked) -> dic
 
 @dataclass
 class _Tries:
-    """Measures settings on regions."""
-
     data: Job
     asked: Asked
     stages: Stages
@@ -373,7 +369,6 @@ def _decide(asked: Asked, tried: Sequence[Option], tries: _Tries, report: Report
 
 
 def _order(found: Mapping[str, Any]) -> tuple[float, float]:
-    """Order by protection, then by usefulness."""
     return found["given_away"], -found["flows"]
 
 

@@ -51,7 +51,6 @@ class Contest:
 
     @property
     def cell(self) -> dict[str, Any]:
-        """The cell of this contest, without seeds and measures."""
         names = {"kind": "accuracy", "method": self.release, "adversary": self.adversary}
         return names | {"leak": self.leak, "victim": self.victim}
 
@@ -105,7 +104,6 @@ def release_seeds(contest: Contest, number: int) -> list[int]:
 
 
 def with_poi(sessions: Sessions, poi: Ints) -> Sessions:
-    """Return the same sessions with other POIs."""
     return replace(sessions, poi=poi.astype(np.int32))
 
 
@@ -205,7 +203,6 @@ class Grid:
         )  # fmt: skip
 
     def evidence(self, contest: Contest, released: Sequence[Ints], seed: Seed) -> Evidence:
-        """Return what the adversary of a contest knows."""
         first, *further = released
         release, (adversary, _) = self.releases(contest.release), find_adversary(contest.adversary)
         return Evidence.of(
@@ -345,7 +342,6 @@ class Grid:
 
     @property
     def step_users(self) -> Longs:
-        """The user of every test step, (N - S,)."""
         return np.repeat(self.test.user, np.maximum(self.test.length - 1, 0)).astype(np.int64)
 
     def _victim(self, name: str) -> Victim:

@@ -285,7 +285,6 @@ def _check_city(file: object, release: object, clean: Checkins, released: Checki
 
 
 def _check_rows(file: object, release: object, pair: TablePair) -> None:
-    """Every row must have the same user and time."""
     clean, released, rows = pair.clean, pair.released, pair.clean_row
     user = _renumber(clean.user_ids, released.user_ids)
     if len(strangers := np.flatnonzero(user >= len(clean.user_ids))):

@@ -196,7 +196,6 @@ class Division:
 
     @staticmethod
     def squares(venues: Venues, km: float) -> "Division":
-        """Return squares of this size."""
         lat, lon = venues.lat[1:], venues.lon[1:]
         size = km / DEGREE_KM
         y = np.floor((lat - lat.min()) / size).astype(np.int64) + 1

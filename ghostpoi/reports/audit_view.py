@@ -43,12 +43,12 @@ class PersonRow:
 
     @property
     def cells(self) -> dict[str, str | None]:
-        """The figures as texts."""
-        spread = self.release and self.release.get("p95") is not None
+        spread = ((self.release or {}).get(name) for name in ("median", "p95"))  # p95 is not stated of few people
+        people = " / ".join("-" if one is None else f"{one:.0%}" for one in spread)
         return {
             "test": self.test, "label": self.label, "release": percent(self.release), "interval": ends(self.release),
             "control": percent(self.control) or "-", "clean": percent(self.clean) or "-",
-            "people": f"{self.release['median']:.0%} / {self.release['p95']:.0%}" if self.release and spread else "-",
+            "people": people.replace("- / -", "-"),
         }  # fmt: skip
 
 
@@ -133,12 +133,10 @@ class GivenAway:
 
     @property
     def tone(self) -> str:
-        """The key of TONES that the verdict stands for; empty if it cannot be told."""
         return tone_of(self.verdict)
 
     @property
     def interval(self) -> str:
-        """The difference with its interval."""
         return f"{_signed(self.mean)} ({_signed(self.low)} to {_signed(self.high)})"
 
     def sentence(self) -> str:
@@ -184,7 +182,6 @@ class Limit(NamedTuple):
 
     @property
     def tone(self) -> str:
-        """The key of TONES in whose colour it is shown."""
         return {verdicts.WITHIN: "nothing", verdicts.BEYOND: "much"}.get(self.verdict, "")
 
 
@@ -296,7 +293,6 @@ class AuditView:
 
     @property
     def without_release(self) -> dict[str, str]:
-        """The control that the release was compared with, by what adversaries hold."""
         return {leak: found.control for leak, found in self.gives_away.items()}
 
     @property
@@ -317,7 +313,6 @@ class AuditView:
 
     @property
     def leaked(self) -> str:
-        """What the leak is a share of."""
         return "people, with all their sessions" if self.by_person else "training sessions"
 
     @property
@@ -347,7 +342,6 @@ class AuditView:
 
     @property
     def faced(self) -> str:
-        """The strongest adversary that the random releases faced too."""
         known = [name for name in self.adversaries if self.random(name)]
         return max(known, key=lambda name: self.adversaries[name].acc1["mean"], default="none")
 

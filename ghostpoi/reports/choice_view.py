@@ -45,7 +45,6 @@ def protected(trial: Trial) -> float:
 
 
 def controls(found: Mapping[str, Any]) -> dict[str, float]:
-    """The accuracies that every setting is compared with."""
     return {name: float(np.mean(found["controls"][name])) for name in (CLEAN, LEAK_ONLY, LEAK_STAY, *FLOORS, MARKOV)}
 
 

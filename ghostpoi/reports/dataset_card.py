@@ -37,8 +37,6 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DataFile:
-    """The released file."""
-
     path: Path
     rows: int
     columns: tuple[Column, ...]

@@ -39,12 +39,10 @@ class Answer:
 
     @property
     def top(self) -> float:
-        """The end of the scale."""
         return max(self.value, self.most or 0.0, 1e-9, *(value for _, value in self.controls))
 
     @property
     def bar(self) -> float:
-        """How much of the scale is filled."""
         return max(self.value, 0.0) / self.top
 
 

@@ -1,6 +1,6 @@
 """The pages about a release and about settings that `choose` tried: each is one HTML file that needs nothing else.
 
-Their prose is in assets/page.html and assets/choice.html. Charts import slowly, so bad input is refused before them.
+Their prose is in assets/page.html and assets/choice.html.
 """
 
 import base64
@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -23,15 +23,17 @@ from ghostpoi.options import option
 from ghostpoi.release.manifest import PRIVATE_MARK, seal_of, settings_of
 from ghostpoi.reports import texts
 from ghostpoi.reports.audit_view import PersonRow, person_rows
+from ghostpoi.reports.charts import Chart, symbols
+from ghostpoi.reports.charts.audit import choice_chart, method_points, persons_chart, tradeoff_charts, verdict_chart
+from ghostpoi.reports.charts.city import city, map_data
+from ghostpoi.reports.charts.plausibility import plausibility_charts
+from ghostpoi.reports.charts.utility import confusion, utility_charts, utility_measures
 from ghostpoi.reports.choice_view import arguments, control_name, controls, warnings, without
 from ghostpoi.reports.dataset_card import card, croissant
 from ghostpoi.reports.decision import decision
 from ghostpoi.reports.page_data import PageData, read_page_data
 from ghostpoi.reports.release_view import NOTHING_SAID, About, ReleaseView, is_file, open_release
 from ghostpoi.reports.texts import TEXTS, asset, embedded, template
-
-if TYPE_CHECKING:
-    from ghostpoi.reports.charts import Chart
 
 PAGE, CARD, CROISSANT = "report.html", "card.md", "croissant.json"
 
@@ -83,10 +85,6 @@ def write_choice(output: Path, name: str, found: dict[str, Any]) -> None:
 
 def render(data: PageData, about: About = NOTHING_SAID, outlines: Path | None = None) -> str:
     """Return the page about a release as HTML."""
-    from ghostpoi.reports.charts.audit import method_points
-    from ghostpoi.reports.charts.city import city, map_data
-    from ghostpoi.reports.charts.utility import confusion, utility_measures
-
     main, audit, points, shown = data.main, data.main.audit, method_points(data), map_data(data)
     return template("page.html", autoescape=True).render(
         _frame("day.js", "shared.js"), private=data.clean is not None, data=data, main=main, m=main.manifest,
@@ -97,12 +95,8 @@ def render(data: PageData, about: About = NOTHING_SAID, outlines: Path | None = 
     )  # fmt: skip
 
 
-def charts_of(data: PageData) -> dict[str, list["Chart"]]:
+def charts_of(data: PageData) -> dict[str, list[Chart]]:
     """Return the charts of each section."""
-    from ghostpoi.reports.charts.audit import method_points, persons_chart, tradeoff_charts, verdict_chart
-    from ghostpoi.reports.charts.plausibility import plausibility_charts
-    from ghostpoi.reports.charts.utility import utility_charts
-
     audit = data.main.audit
     return {
         "verdict": [verdict_chart(audit)] if audit else [],
@@ -115,10 +109,7 @@ def charts_of(data: PageData) -> dict[str, list["Chart"]]:
 
 def render_choice(name: str, found: dict[str, Any]) -> str:
     """Return the page about settings as HTML."""
-    from ghostpoi.reports.charts.audit import choice_chart
-
-    known = controls(found)
-    moves = found["controls_on_moves"]
+    known, moves = controls(found), found["controls_on_moves"]
     shown = [{"name": control_name(one), "value": v, "moves": float(np.mean(moves[one]))} for one, v in known.items()]
     return template("choice.html", autoescape=True).render(
         _frame("shared.js"), private=True, name=name, found=found, best=found["recommended"] or found["nearest"],
@@ -140,15 +131,12 @@ def _check_private(release: Path, private: Path | None, with_clean: bool, output
             f"{option('private')} is for a page with clean data; add {option('with_clean')}, or leave "
             f"{option('private')} out"
         )
-    if is_file(release):
-        if with_clean:
-            raise InputError(
-                f"{option('with_clean')}: {release} is a file; only a release of protect has a private folder"
-            )
-        if output is None:
-            raise InputError(
-                f"{release} is a file, so the page has no folder; name the page with {option('output', 'page.html')}"
-            )
+    if is_file(release) and with_clean:
+        raise InputError(f"{option('with_clean')}: {release} is a file; only a release of protect has a private folder")
+    if is_file(release) and output is None:
+        raise InputError(
+            f"{release} is a file, so the page has no folder; name the page with {option('output', 'page.html')}"
+        )
 
 
 def _check_place(
@@ -183,8 +171,6 @@ def _write(path: Path, text: str, private: bool) -> None:
 
 def _frame(*scripts: str) -> dict[str, Any]:
     """What both pages hold: style, script, and the policy that allows this script and nothing else."""
-    from ghostpoi.reports.charts import symbols
-
     script = "".join(asset(name) for name in scripts)
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     fetch = f"default-src 'none'; script-src 'sha256-{allowed}'; style-src 'unsafe-inline'; img-src data:"

@@ -108,7 +108,6 @@ class PageVenues:
         return self._east(lon) * km * np.cos(np.radians(self.centre[0])), (lat - self.centre[0]) * km
 
     def km(self, a: Ints, b: Ints) -> Floats:
-        """Distances between venues."""
         return haversine_km(self.lat[a], self.lon[a], self.lat[b], self.lon[b])
 
 
@@ -188,7 +187,6 @@ def read_page_data(
 
 
 def _venues(release: ReleaseView, ids: list[str], category: list[str], lat: Floats, lon: Floats) -> PageVenues:
-    """Venues with the names that the released file gives them."""
     table = release.table
     names = _names(release, VENUE_NAMES, table.venue_ids[table.venue].tolist())
     kinds = _names(release, CATEGORY_NAMES, table.category_ids[table.category].tolist())

@@ -75,7 +75,6 @@ class ReleaseView:
 
     @property
     def summary(self) -> str:
-        """What the method does, in its own words; nothing for one that is not installed."""
         return self.installed_method.summary if self.installed_method else ""
 
     @property
@@ -122,7 +121,6 @@ class ReleaseView:
 
     @property
     def times(self) -> str:
-        """What becomes of times, as a sentence."""
         return TEXTS["times"][self.kind_of_times]
 
     @property
@@ -176,7 +174,6 @@ class ReleaseView:
 
     @property
     def own_sets(self) -> bool:
-        """Whether a row can draw its own venue."""
         return self.installed_method is not None and self.installed_method.own_sets
 
     @property

@@ -42,7 +42,6 @@ class Visits:
         return len(self.person)
 
     def take(self, rows: Bools | Longs) -> "Visits":
-        """Return these check-ins."""
         return Visits(*(column[rows] for column in vars(self).values()))
 
 

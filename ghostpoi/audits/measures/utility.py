@@ -154,7 +154,6 @@ def _counts(before: Longs, after: Longs) -> tuple[Longs, Longs]:
 
 
 def _js(before: Longs, after: Longs) -> float:
-    """Jensen-Shannon divergence in bits."""
     if not len(before) or not len(after):
         return 0.0 if len(before) == len(after) else 1.0
     a, b = _counts(before, after)

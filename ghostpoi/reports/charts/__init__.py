@@ -100,7 +100,6 @@ class Figure:
         )
 
     def key(self) -> Markup:
-        """The legend."""
         shown = "".join(f"<li>{_swatch(one)}{escape(one.name)}</li>" for one in self.series if one.name)
         return Markup(f'<ul class="legend">{shown}</ul>')
 
@@ -200,7 +199,6 @@ def points(name: str, colour: str, x: Sequence[float], y: Sequence[float], texts
 
 
 def curve(name: str, colour: str, x: Sequence[float], y: Sequence[float], dash: str = "") -> Series:
-    """A line through points."""
     marks = [Mark(a, b, a, b, "") for a, b in zip(x, y, strict=True)]
     return Series(name=name, colour=colour, kind="line", marks=marks, values=list(y), dash=dash)
 

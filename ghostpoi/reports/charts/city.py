@@ -32,8 +32,6 @@ STEPS = (0.1, 0.25, 0.5)  # of a change, relative to the larger number
 
 @dataclass(frozen=True)
 class Panel:
-    """One map."""
-
     title: str
     drawing: Markup
     key: list[tuple[str, str]]  # class and text
@@ -133,7 +131,6 @@ def _differences(before: Longs, after: Longs) -> tuple[list[str], list[str], lis
 
 
 def _outlines(path: Path, data: PageData, left: float, top: float, scale: float) -> Markup:
-    """The lines and borders of a GeoJSON file, on the map of the venues."""
     try:
         parts = list(_rings(json.loads(path.read_text("utf-8"))))
         points = np.array([point[:2] for part in parts for point in part], dtype=np.float64).reshape(-1, 2)
