@@ -17,7 +17,6 @@ from ghostpoi.attack.evidence import Outside
 from ghostpoi.audits import match
 from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import ITSELF, RANDOM, RANDOM_MATCHED, completed
-from ghostpoi.audits.extras import kept_columns, matched_draw, matched_rule
 from ghostpoi.audits.grid import Contest, Grid, Release, over_seeds, with_poi
 from ghostpoi.audits.match import AlignedSessions, TablePair, align, has_sessions, public_rule, publisher_of
 from ghostpoi.audits.measures.accuracy import moves, rounded
@@ -232,19 +231,19 @@ def grid_of(
 
     @once
     def matched(number: int) -> Ints:
-        return matched_draw(ours, clean, data.released, Seed(number))
+        return match.matched_draw(ours, clean, data.released, Seed(number))
 
     releases = {
         RELEASE: Release(lambda number: data.released, ours, pseudonym),
         RANDOM: Release(random, rule, pseudonym),
     }
     if publisher is not None:
-        same = matched_rule(publisher, ours, clean, data.released)
+        same = match.matched_rule(publisher, ours, clean, data.released)
         releases[RANDOM_MATCHED] = Release(matched, same, pseudonym)
     return Grid(
         train=data.train, val=data.val, test=data.test, vocabulary=data.vocabulary, releases=releases.__getitem__,
         seeds=request.seeds, protocol=request.protocol, model=chosen.victim, training=chosen.training,
-        device=request.device, cache=cache, kept=kept_columns(pair, data), report=report,
+        device=request.device, cache=cache, kept=match.kept_columns(pair, data), report=report,
         distance=request.distance, leak_by=request.leak_by,
     )  # fmt: skip
 

@@ -207,6 +207,6 @@ def _flows_chart(clean: Profile, released: Profile) -> Chart:
     before, after = (a[most] + 1).tolist(), (b[most] + 1).tolist()
     texts = [f"clean {m - 1:,}, released {n - 1:,} trips" for m, n in zip(before, after, strict=True)]
     marks = charts.points("pair of squares", charts.BLUE, before, after, texts, "dot")
-    same = charts.rule("unchanged", charts.MUTED, (1, 1), (end, end), "dot")
     x, y = (numbers(f"{side} trips, plus one", [*before, *after], log=True) for side in ("clean", "released"))
+    same = charts.rule("unchanged", charts.MUTED, (x.low, y.low), (end, end), "dot")
     return chart("flows", Figure([same, marks], x, y), flows=FLOWS)

@@ -15,8 +15,7 @@ from small_city import SEED, called, scratch, sentence
 from ghostpoi import formats
 from ghostpoi.attack.evidence import rule_of
 from ghostpoi.audits.controls import default_adversaries
-from ghostpoi.audits.extras import matched_draw, matched_rule
-from ghostpoi.audits.match import align, public_rule, publisher_of, read_pair
+from ghostpoi.audits.match import align, matched_draw, matched_rule, public_rule, publisher_of, read_pair
 from ghostpoi.audits.measures.accuracy import step
 from ghostpoi.audits.request import AuditRequest
 from ghostpoi.audits.verdicts import SEVERITY

@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from small_city import SEED, called, city, prepared, protect, settings, task_of
 
 from ghostpoi.attack.evidence import rule_of
-from ghostpoi.audits.extras import matched_draw
+from ghostpoi.audits.match import matched_draw
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.geo import haversine_km
