@@ -252,7 +252,7 @@ class Scene:
         publisher, settings = publisher_of(pair.manifest), settings_of(pair.manifest) if pair.manifest else None
         held = np.zeros(people, bool)
         out = max(round(HELD_OUT * people), min(2 * FEWEST, people // 2))  # of too few, no figure is shown
-        held[Seed(0).generator("persons", "held out").permutation(people)[:out]] = True
+        held[_generator("held out").permutation(people)[:out]] = True
         in_crowds = isinstance(publisher, CrowdDraw)
         if in_crowds and settings is not None:
             whole = prepare(pair.clean, settings, whole_file=False, crowds=pair.crowds)
@@ -308,7 +308,7 @@ class Scene:
         same = side == CLEAN and all(alike)
         for control, end in self._ends(side):
             shown, known, division = self.visits(side, control)
-            drawn = measure.draws(known.person, MOST_PEOPLE, DRAWS, measure.MOST_KNOWN, self._generator("draws"))
+            drawn = measure.draws(known.person, MOST_PEOPLE, DRAWS, measure.MOST_KNOWN, _generator("draws"))
             for place, around in (("", ()), ("_place", division.around)):
                 found = list[Floats]()
                 for name, seconds in measure.RESOLUTIONS.items():
@@ -330,9 +330,6 @@ class Scene:
         """The side and, if there is one, its control, with the names of their figures."""
         return [(False, side), (True, CONTROLS[side])] if side == CLEAN or self.control else [(False, side)]
 
-    def _generator(self, stage: str) -> np.random.Generator:
-        return Seed(0).generator("persons", stage)
-
     def _gaps(self, side: str) -> Iterator[tuple[Name, Floats]]:
         visits = self.visits(side, False)[0]
         visits = visits if side == CLEAN else replace(visits, time=self.shown_time)
@@ -350,7 +347,7 @@ class Scene:
         visits = self.visits(side, False)[0]
         size = np.bincount(self.session)
         long = np.flatnonzero((size >= self.least_session) & (np.bincount(self.session, self.later) > 0))
-        tested = self._generator("sessions").permutation(long)[:MOST_SESSIONS]
+        tested = _generator("sessions").permutation(long)[:MOST_SESSIONS]
         if not len(tested):
             return
         found = measure.linkage(visits, Halves(self.session, self.later, tested, self.held), self.people)
@@ -393,6 +390,10 @@ class Scene:
             yield ("sensitive", topic, end), measure.tally(some, truth[some], self.people)
             if end == RELEASE:
                 yield ("sensitive", topic, ANYBODY), measure.tally(np.arange(self.people), truth, self.people)
+
+
+def _generator(stage: str) -> np.random.Generator:
+    return Seed(0).generator("persons", stage)
 
 
 def _at_home(visits: Visits, named: Bools) -> tuple[Visits, Bools]:

@@ -140,7 +140,8 @@ def _less(old: dict[str, Any], new: dict[str, Any]) -> str:
         return f"lacks {', '.join(missing)}"
     if _seeds(new) < _seeds(old):
         return f"has fewer seeds ({_seeds(new)} against {_seeds(old)})"
-    if _share(new) < _share(old):
+    ours, theirs = (float(audit.get(REGIONS, {}).get("share_of_rows", 1.0)) for audit in (new, old))
+    if ours < theirs:
         return "audits fewer regions"
     return f"has a smaller leak ({new['leak']:g} against {old['leak']:g})" if new["leak"] < old["leak"] else ""
 
@@ -164,11 +165,6 @@ def _given_away(old: dict[str, Any], new: dict[str, Any], leak: str) -> dict[str
     if ours >= theirs:
         return both[0]
     return both[1] if theirs >= ours else max(both, key=lambda found: (SEVERITY[found["verdict"]], found["mean"]))
-
-
-def _share(audit: dict[str, Any]) -> float:
-    """The share of rows whose regions were audited."""
-    return float(audit.get(REGIONS, {}).get("share_of_rows", 1.0))
 
 
 def _seeds(audit: dict[str, Any]) -> int:
