@@ -9,7 +9,9 @@ from small_city import scratch
 
 ROWS = 35_000
 # All venues stay, however rare noise makes them, and three weeks leave few sessions per person.
-FILTERS = ("filters.min_poi_checkins=1", "filters.train_share=0.6", "filters.val_share=0.2")
+FILTERS = (
+    "--set", "filters.min_poi_checkins=1", "--set", "filters.train_share=0.6", "--set", "filters.val_share=0.2",
+)  # fmt: skip
 
 
 def test_more_noise_never_gets_a_worse_word(nyc: Path) -> None:

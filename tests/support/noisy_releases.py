@@ -42,9 +42,8 @@ def weak_crowd(clean: Path) -> Path:
     return made.folder
 
 
-def audited(clean: Path, release: Path, *sets: str) -> dict[str, Any]:
+def audited(clean: Path, release: Path, *words: str) -> dict[str, Any]:
     """Audit a release with a few fast adversaries."""
-    words = [word for text in sets for word in ("--set", text)]
     cache = scratch() / "monotone-cache"
     done = called("audit", clean, release, *QUICK, "--cache", cache, "--device", "cpu", "--json", *words)
     assert done.returncode == 0, done.stderr
@@ -57,10 +56,10 @@ def badness(found: dict[str, Any]) -> list[int]:
     return [SEVERITY[word] for word in (*(found["gives_away"][leak]["verdict"] for leak in LEAKS), found["verdict"])]
 
 
-def words_are_monotone(clean: Path, shares: Sequence[float], *sets: str) -> None:
+def words_are_monotone(clean: Path, shares: Sequence[float], *words: str) -> None:
     """Check the words of these shares of noise, from none to all, of a weak crowd and of the clean file itself."""
     releases = [noisy(clean, scratch() / f"{clean.stem}-{share:g}.txt", share) for share in shares]
-    each = [audited(clean, release, *sets) for release in (*releases, weak_crowd(clean))]
+    each = [audited(clean, release, *words) for release in (*releases, weak_crowd(clean))]
     bad = [badness(found) for found in each]
     *parts, crowd = bad
     for less, more in pairwise(parts):

@@ -8,5 +8,5 @@ from ghostpoi.data.synthetic_files import write_city
 
 def test_a_synthetic_city() -> None:
     path = scratch() / "monotone.txt"
-    write_city(path, 150, 300, 90, 3)
-    words_are_monotone(path, SHARES[::2])
+    write_city(path, 100, 200, 90, 3)
+    words_are_monotone(path, SHARES[::2], "--victim", "markov")
