@@ -52,23 +52,21 @@ SAME = "is the same in all rows of a user"
 LINKS = "links the pseudonyms of a user"
 
 
+REVEALING = {
+    "age": SAME, "gender": SAME, "device": LINKS, "link": "contains the user id", "row_number": LINKS,
+    "visit_number": LINKS, "session": LINKS, "user_session": LINKS, "usual_mood": LINKS, "zone": SAME,
+    "local_time": LINKS, "gap": "holds the time since the user's previous pseudonym",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", ["session", "week"])
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("age", SAME), ("gender", SAME), ("device", LINKS), ("link", "contains the user id"), ("row_number", LINKS),
-        ("visit_number", LINKS), ("session", LINKS), ("user_session", LINKS), ("usual_mood", LINKS), ("zone", SAME),
-        ("local_time", LINKS), ("gap", "holds the time since the user's previous pseudonym"),
-    ],
-)  # fmt: skip
-def test_a_column_that_tells_the_user_is_refused(name: str, why: str, kind: str, tmp_path: Path) -> None:
-    words = ("protect", file(tmp_path / "f.csv", name), "-o", tmp_path / "r", *SETS, *MAP, "--pseudonyms", kind)
+def test_columns_that_reveal_the_user_are_refused(kind: str, tmp_path: Path) -> None:
+    words = ("protect", file(tmp_path / "f.csv", *REVEALING), "-o", tmp_path / "r", *SETS, *MAP, "--pseudonyms", kind)
     said = sentence(called(*words))
-    assert f"the column {name!r} {why}" in said
-    assert said.endswith(
-        f"so it could reveal clean venues or users; leave it out with --drop {name}, or keep it at your own risk with "
-        f"--keep {name}"
-    )
+    assert ": 12 columns could reveal clean venues or users: " in said
+    assert [name for name, why in REVEALING.items() if f"{name!r} {why}" not in said] == []
+    drop, keep = (" ".join(f"{option} {name}" for name in REVEALING) for option in ("--drop", "--keep"))
+    assert said.endswith(f"; leave them out with {drop}, or keep them at your own risk with {keep}")
     assert [path.name for path in tmp_path.iterdir()] == ["f.csv"]
 
 
