@@ -127,11 +127,11 @@ def _learned(audit: AuditView, leak: str, found: GivenAway) -> Answer:
     clean = max(audit.clean.acc1["mean"] - audit.controls[found.control].acc1["mean"], 0.0)
     held = f", by somebody who holds {_short(audit.leak)} of the real data" if leak == "with_leak" else ""
     more = "more are guessed right with it than without it"
+    unsure = verdict == SHORT[UNSURE] or (not verdict and found.verdict == CANNOT_TELL)
     text = f"of next visits {more}{held}."
-    if found.mean <= 0:
+    if (found.high if unsure else found.mean) <= 0:
         text = f"No {more.replace('more', 'more next visits')}{held}."
     text += f"{allowed} The real data would add {_short(clean)}."
-    unsure = verdict == SHORT[UNSURE] or (not verdict and found.verdict == CANNOT_TELL)
     controls = sorted((*limit, ("real data", clean)), key=lambda c: c[1])
     most = max(found.high, 0.0) if unsure else None
     return Answer(NEXT_VENUE, max(found.mean, 0.0), text, tuple(controls), verdict, tone, most)

@@ -67,6 +67,10 @@ def test_without_limits_it_says_what_is_given_away_to_whom(release: ReleaseView)
 def test_what_cannot_be_told_says_what_would_tell(release: ReleaseView) -> None:
     found = decided(release, (CANNOT_TELL, NOTHING))
     assert (found.headline, found.answers[0].big[:2]) == ("Cannot tell yet", "≤ ")
+    audit = sample_releases.audit(fails=False)
+    audit["gives_away"]["no_leak"] |= {"verdict": CANNOT_TELL, "mean": -0.01, "high": 0.04}
+    learned = decision(replace(release, audit=AuditView.of(audit))).answers[0]
+    assert (learned.big, learned.sentence[:19]) == ("≤ 4%", "of next visits more")
     assert found.next.startswith("More test steps would not help")
     part = decided(release, not_run=["habits"], over="part")
     assert (part.headline, part.action) == ("Cannot tell yet", "Do not publish it yet: not every attack was run.")
