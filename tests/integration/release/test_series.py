@@ -37,7 +37,8 @@ def test_twelve_months_of_a_series_tell_no_more_than_one() -> None:
 
 def test_a_month_too_small_for_a_victim_still_gets_the_verdict() -> None:
     folder = year("series", "--set", "method.category=any")
-    words = ("--series", folder, "--victim", "markov", "--seeds", 1)
+    few = ("--set", "filters.train_share=0.01")  # nobody has 100 sessions
+    words = ("--series", folder, "--victim", "markov", "--seeds", 1, *few)
     done = called("audit", month(MONTHS - 1), folder.parent / "month-11", *words)
     verdict, refusal = done.stderr.splitlines()
     assert done.returncode == 2
