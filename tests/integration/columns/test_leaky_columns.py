@@ -60,7 +60,7 @@ def test_what_follows_from_the_visits_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["check_digits", "meter", "stamp_sum", "day_code", "code_of_line_above", "happy_hour"])
 def test_what_the_venue_decides_together_with_something_else_is_refused(name: str, tmp_path: Path) -> None:
     text = protect(with_columns(tmp_path / "x.csv", {name: LEAKY[name]}))
-    assert re.search(f"the column {name!r} (follows from|predicts) the (clean )?venue", text)
+    assert re.search(f"the column {name!r} (follows from the|predicts the|counts the check-ins of each) .*venue", text)
 
 
 def test_two_columns_that_reveal_venues_only_together_are_refused(tmp_path: Path) -> None:
