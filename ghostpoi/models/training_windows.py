@@ -21,6 +21,13 @@ class Windows:
     def start(self) -> Longs:
         return np.cumsum(self.length) - self.length  # (W,)
 
+    @property
+    def behind(self) -> Longs:
+        """The target before each one, 0 at the start of a window, (N,)."""
+        token = np.concatenate([[0], self.target[:-1]])[: len(self.target)]
+        token[self.start] = 0
+        return token
+
     def take(self, which: Longs) -> "Windows":
         """Return the windows with these numbers, in this order."""
         length = self.length[which]
@@ -38,24 +45,20 @@ def next_poi(sessions: Sessions, max_positions: int) -> Windows:
 
     Long inputs are cut into windows. The last target of a window is the first input of the next, so no pair is lost.
     """
-    first, last = sessions.start[:-1], sessions.start[1:] - 1
-    is_input, is_target = np.ones(sessions.positions, bool), np.ones(sessions.positions, bool)
-    filled = sessions.length > 0
-    is_input[last[filled]] = is_target[first[filled]] = False
-    return _cut(sessions.poi[is_input], sessions.poi[is_target], np.maximum(sessions.length - 1, 0), max_positions)
+    places, poi = next_place(sessions, max_positions), sessions.poi.astype(np.int64)
+    return Windows(poi[places.token], poi[places.target], places.length)
 
 
 def next_place(sessions: Sessions, max_positions: int) -> Windows:
     """Pair as `next_poi` does, with the place of each visit among all visits instead of its venue."""
-    return next_poi(replace(sessions, poi=np.arange(sessions.positions, dtype=np.int32)), max_positions)
+    at = sessions.steps()
+    return _cut(at, at + 1, np.maximum(sessions.length - 1, 0), max_positions)
 
 
 def from_start(sessions: Sessions, max_positions: int) -> Windows:
     """Pair input 0, p_0 .. p_{L-2} with target p_0 .. p_{L-1} in each window: every POI is predicted."""
     windows = aligned(sessions.poi, sessions, max_positions)
-    token = np.concatenate([[0], windows.token[:-1]])[: len(windows.token)]
-    token[windows.start] = 0
-    return Windows(token, windows.target, windows.length)
+    return replace(windows, token=windows.behind)
 
 
 def aligned(token: Ints, sessions: Sessions, max_positions: int) -> Windows:
@@ -63,7 +66,7 @@ def aligned(token: Ints, sessions: Sessions, max_positions: int) -> Windows:
     return _cut(token, sessions.poi, sessions.length, max_positions)
 
 
-def _cut(token: Ints, target: Ints, length: Longs, max_positions: int) -> Windows:
+def _cut(token: Ints | Longs, target: Ints | Longs, length: Longs, max_positions: int) -> Windows:
     windows = -(-length // max_positions)
     cut = np.full(int(windows.sum()), max_positions, np.int64)
     last = np.cumsum(windows)[windows > 0] - 1

@@ -410,9 +410,7 @@ def natural_draws(
 def _natural_loss(model: CausalTransformer, lm: CausalTransformer, weight: float, batch: Windows) -> Tensor:
     """Return the loss of a denoiser that also counts how unlikely its answers are to the LM behind the clean prefix."""
     loss, hidden = fit.losses(model, batch)
-    token = np.concatenate([[0], batch.target[:-1]])
-    token[batch.start] = 0
     with torch.no_grad():
-        natural = lm.log_probs(lm.hidden(torch.from_numpy(token).to(lm.device), batch.length).float())
+        natural = lm.log_probs(lm.hidden(torch.from_numpy(batch.behind).to(lm.device), batch.length).float())
         natural[:, 0] = 0  # padding is never restored
     return loss - weight * (model.log_probs(hidden).exp() * natural).sum(1).mean()

@@ -20,7 +20,7 @@ from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.models.fit import adamw, packed_epoch
-from ghostpoi.models.training_windows import Windows, next_place, next_poi
+from ghostpoi.models.training_windows import Windows, next_place
 from ghostpoi.models.transformer import CausalTransformer, Packing
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import ModelSettings, Training
@@ -174,4 +174,4 @@ class Blend:
 
 def targets(sessions: Sessions) -> Longs:
     """Return the venue after every step inside sessions, (n,)."""
-    return next_poi(sessions, max(2, sessions.positions)).target
+    return sessions.poi[sessions.steps() + 1].astype(np.int64)

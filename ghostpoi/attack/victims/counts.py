@@ -14,7 +14,6 @@ from ghostpoi.attack.victims.base import Exam, Job, Result, Victim
 from ghostpoi.attack.victims.judge import judged
 from ghostpoi.data.checkins import Floats
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.models.training_windows import next_poi
 from ghostpoi.settings import ModelSettings, Training
 
 
@@ -83,4 +82,4 @@ class Chain:
 
     def probabilities(self, sessions: Sessions) -> Iterator[Sparse]:
         """Yield the scores of all steps at once: they are few per step."""
-        yield Sparse(self.anywhere, self.after[next_poi(sessions, max(2, sessions.positions)).token].tocsr())
+        yield Sparse(self.anywhere, self.after[sessions.poi[sessions.steps()]].tocsr())

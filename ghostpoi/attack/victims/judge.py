@@ -20,7 +20,6 @@ from ghostpoi.attack.victims.base import WRONG, Exam, Result
 from ghostpoi.data.checkins import Bools, Floats, Longs
 from ghostpoi.data.geo import chord, haversine_km, unit_sphere
 from ghostpoi.data.sessions import Sessions, Vocabulary
-from ghostpoi.models.training_windows import next_poi
 from ghostpoi.randomness import Seed
 
 DISTANCE_VERSION = 1  # raised whenever the same input gives other shares
@@ -206,7 +205,7 @@ def ranks(
     The rank of an unknown POI is WRONG. `guesser` reads the same scores.
     """
     seen = shown(sessions, rows)
-    target, found, at = next_poi(seen, max(2, seen.positions)).target, [np.zeros(0, np.int64)], 0
+    target, found, at = seen.poi[seen.steps() + 1].astype(np.int64), [np.zeros(0, np.int64)], 0
     for scores in scorer.probabilities(seen):
         found.append(_ranks(scores, np.maximum(target[at : at + len(scores)], 1), device))
         if guesser is not None:
