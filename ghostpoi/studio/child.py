@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -100,8 +101,13 @@ def _shown(answers: Iterable[Any]) -> list[dict[str, Any]]:
     return [asdict(one) | {"big": one.big, "top": one.top, "bar": one.bar} for one in answers]
 
 
-def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
-    """Protect, check, attack and describe: each step once, and again only from where an interruption left it."""
+def release(
+    folder: Path, request: Request, door: Door, afresh: Callable[[], None] = lambda: None
+) -> dict[str, Any]:  # fmt: skip
+    """Protect, check, attack and describe: each step once, and again only from where an interruption left it.
+
+    `afresh` is called between steps that need much memory.
+    """
     done = read(folder / STEPS)
 
     def step(name: str, call: str = "", **keywords: Any) -> Any:
@@ -119,8 +125,10 @@ def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
     if (Path(out) / "manifest.json").exists() and "protect" not in done and done.get("now") == "protect":
         done["protect"] = True  # it was killed after the release was published
     resume: dict[str, Any] = {"resume": True} if done.get("now") == "protect" else {"force": True}  # the form has asked
-    step("protect", source=file, output=out, private=private, **config, **request["changes"],
-         **reading, **resume)  # fmt: skip
+    made = step("protect", source=file, output=out, private=private, **config, **request["changes"],
+                **reading, **resume)  # fmt: skip
+    if made is not None:
+        afresh()
     checked = step("verify", release=out, against=file, private=private, **config, **reading)
     if checked is not None:
         done["checks"] = [{"check": c.name, "passed": c.passed, "detail": door.text(c.detail)} for c in checked.checks]
@@ -128,6 +136,8 @@ def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
             del done["verify"]
             store(folder / STEPS, done)
             raise InputError("the release does not pass its own checks; do not publish it, and protect the file again")
+        store(folder / STEPS, done)
+        afresh()
     try:
         found = step("audit", source=file, release=out, private=private, **config, **reading,
                      **request["audit"])  # fmt: skip
@@ -135,6 +145,8 @@ def release(folder: Path, request: Request, door: Door) -> dict[str, Any]:
         raise (InputError(FEW) if "sessions" in e.text else e) from None
     if found is not None:
         done["decision"] = _decided(out)
+        store(folder / STEPS, done)
+        afresh()
     about = request["about"]
     step("report", release=out, **about)
     step("compared", "report", release=out, private=private, with_clean=True, **about)
@@ -151,7 +163,12 @@ def _decided(out: str) -> dict[str, Any]:
     return {"headline": found.headline, "tone": found.tone, "action": found.action, "answers": _shown(found.answers)}
 
 
-KINDS: dict[str, Work] = {"look": look, "trial": trial, "release": release}
+def _afresh() -> None:
+    """Go on in a new process with the same id, which does not hold the memory of the steps before."""
+    os.execv(sys.executable, sys.orig_argv)
+
+
+KINDS: dict[str, Work] = {"look": look, "trial": trial, "release": partial(release, afresh=_afresh)}
 
 
 def _end_with_studio() -> None:
