@@ -231,19 +231,6 @@ def find_regions(job: Job) -> tuple[Region, ...]:
     return tuple(_listed(venues, number, ids.gather(by_id[np.unique(number, return_index=True)[1]])))
 
 
-def region_of_rows(job: Job, number: int) -> Ints:
-    """Return the region of each row of a piece, (N,). A row that lacks a value goes with the first that does not."""
-    found = read_survey(job, number)
-    if found is None:
-        return np.empty(0, np.int32)
-    folder = job.result(FOLDER, 0)
-    known, numbers = (np.load(folder / name, mmap_mode="r") for name in (VENUE_KEYS, NUMBERS))
-    venue = found.load(VENUE)
-    of_venue = np.append(np.int32(0), numbers[np.searchsorted(known, found.load(VENUE_KEYS))])
-    of_venue[0] = of_venue[venue[venue > 0][:1]].sum()
-    return of_venue[venue]
-
-
 def regions_of(job: Job, file: CheckinFile) -> list[Region]:
     """Return the regions of a dataset that this process has read."""
     venues = venues_of(job, file, {})[0].sort("id")
@@ -317,12 +304,19 @@ TAIL = "tail"  # what ends the last line of a piece of text; in packs, all lines
 
 
 def scatter(job: Job, number: int) -> None:
-    """Divide a piece."""
+    """Divide a piece. A row that lacks a value goes with the first that does not."""
     if is_done(job.result(FRAGMENTS, number)):
         return
-    piece, route = job.piece(number), region_of_rows(job, number)
-    rows = job.held.all_rows if job.held else raw_rows(job.source, piece, job.request.mapping) if len(route) else None
-    divide(job, number, route, rows)
+    piece, found = job.piece(number), read_survey(job, number)
+    if found is None:
+        divide(job, number, np.empty(0, np.int32), None)
+        return
+    folder, venue = job.result(FOLDER, 0), found.load(VENUE)
+    known, numbers = (np.load(folder / name, mmap_mode="r") for name in (VENUE_KEYS, NUMBERS))
+    of_venue = np.append(np.int32(0), numbers[np.searchsorted(known, found.load(VENUE_KEYS))])
+    of_venue[0] = of_venue[venue[venue > 0][:1]].sum()
+    rows = job.held.all_rows if job.held else raw_rows(job.source, piece, job.request.mapping)
+    divide(job, number, of_venue[venue], rows)
 
 
 def divide(job: Job, number: int, route: Ints, rows: Rows | None) -> None:

@@ -41,13 +41,6 @@ class Failure:
     killed: bool = False  # workers died while they held it
 
 
-@dataclass(frozen=True)
-class Raised:
-    """An exception of a task on a worker, to be raised in the main process."""
-
-    error: Exception
-
-
 class Engine:
     """Runs tasks one after the other in this process."""
 
@@ -124,10 +117,10 @@ def _tried_on_worker(task: Task, stage: Path, number: int, goes_on: bool, versio
     except Exception as e:  # Dask would log it, and it may quote clean values
         text = "".join(traceback.format_exception(e))
         try:
-            result = Raised(pickle.loads(pickle.dumps(e)))
+            result = pickle.loads(pickle.dumps(e))
         except Exception:
-            result = Raised(RuntimeError(f"a task ended with {type(e).__name__}"))
-        result.error.add_note(text)
+            result = RuntimeError(f"a task ended with {type(e).__name__}")
+        result.add_note(text)
     with replacing(own / str(number), mode=0o600) as out:
         out.write(pickle.dumps(result))
     stores.send(own / str(number))
@@ -208,8 +201,8 @@ class Dask(Engine):
                     raise EngineFailed("the connection to the scheduler of Dask was lost; see whether it runs")
                 elif not stores.fetch(stage / str(number)):
                     raise unseen(stage.parent)
-                elif isinstance(result := pickle.loads((stage / str(number)).read_bytes()), Raised):
-                    raise result.error
+                elif isinstance(result := pickle.loads((stage / str(number)).read_bytes()), Exception):
+                    raise result
                 if not isinstance(result, Failure):
                     done(number)
                 yield number, result

@@ -174,15 +174,13 @@ def described_data(
 ) -> dict[str, Any]:  # fmt: skip
     """Return what the manifest says about the data as it reads back."""
     speed, stated, beside = request.settings.speed, file.reading.stated, released.beside
-    return {
-        "speed": fast_steps(written.table, speed.limit_kmh, speed.min_gap_s),
-        "data": {
-            "format": file.format,
-            **({"reading": stated | ({"venues": venue_file(file)} if file.venues else {})} if stated else {}),
-            **({"beside": {name: hashlib.sha256(c).hexdigest() for name, c in beside.items()}} if beside else {}),
-            "rows": len(written.table) + len(written.kept),
-        },
-    }
+    data: dict[str, Any] = {"format": file.format}
+    if stated:
+        data["reading"] = stated | ({"venues": venue_file(file)} if file.venues else {})
+    if beside:
+        data["beside"] = {name: hashlib.sha256(content).hexdigest() for name, content in beside.items()}
+    data["rows"] = len(written.table) + len(written.kept)
+    return {"speed": fast_steps(written.table, speed.limit_kmh, speed.min_gap_s), "data": data}
 
 
 def in_memory(file: CheckinFile, beside: Mapping[str, bytes] | None = None) -> Source:

@@ -294,27 +294,14 @@ class _Division:
         return found if (found[table.venue] == self.code).all() else None
 
 
-class _WithPart:
-    """The columns of a folder and, as one more, the part of each row."""
-
-    def __init__(self, rows: Rows, part: pl.Series) -> None:
-        self.rows, self.part = rows, part
-
-    @property
-    def columns(self) -> list[str]:
-        return [*self.rows.columns, self.part.name]
-
-    def get_column(self, name: str) -> pl.Series:
-        return self.part if name == self.part.name else self.rows.get_column(name)
-
-
 def check_parts(file: CheckinFile, change: list[str]) -> None:
     """Refuse a folder whose parts reveal clean venues, but for those that follow from the venue: see `check_sets`."""
     for division in _divisions(file):
         if division.of_venues(file.table) is not None:
             continue
-        names = pl.Series(division.what, [division.names[number] for number in division.code.tolist()])
-        tests = Tests(file.table, _WithPart(file.rows, names), file.mapping)
+        names, rows = [division.names[number] for number in division.code.tolist()], file.rows
+        needed = {name: rows.get_column(name) for name in rows.columns if name in (*change, *file.mapping.values())}
+        tests = Tests(file.table, pl.DataFrame(needed | {division.what: names}), file.mapping)
         if (found := tests.finding(division.what, tests.sample(change))) and found.share > 0:
             raise InputError(f"{file.path}: {division.what} {found}, so it could reveal clean venues; {REMEDY}")
 

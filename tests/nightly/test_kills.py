@@ -29,7 +29,7 @@ from conftest import ROOT
 from sample_releases import copied
 from small_city import SEED, SETS, Release, called, city, release, scratch, sentence
 from small_world import SEED as WORLD_SEED
-from small_world import parts
+from small_world import parts, rows
 from test_environments import SURROUNDINGS
 
 KILLS = int(os.environ.get("GHOSTPOI_KILLS", "1000"))
@@ -229,8 +229,8 @@ def older() -> Release:
 
 @cache
 def world() -> Path:
-    """A folder of check-ins in several cities."""
-    return parts(scratch() / "world", 5)
+    """A folder of check-ins in several cities, divided by time."""
+    return parts(scratch() / "world", 5, rows().sort("utc_time"))
 
 
 def clean(what: str) -> Path:
