@@ -355,7 +355,9 @@ def verified(what: str, folder: Path) -> list[str]:
     done = called("verify", folder, "--against", clean(what), "--json")
     checks: list[dict[str, Any]] = json.loads(done.stdout)["checks"]
     assert checks[0]["detail"].startswith("signed by key ")
-    return [f"{check['check']}: {check['detail']}" for check in checks if not check["passed"]]
+    asked = ["kept columns"] * (what == "folder")  # one that predicts venues is kept on request
+    failed = [check for check in checks if not check["passed"] and check["check"] not in asked]
+    return [f"{check['check']}: {check['detail']}" for check in failed]
 
 
 def looks_complete_only_if_it_is(what: str, folder: Path) -> None:
