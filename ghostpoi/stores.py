@@ -142,11 +142,11 @@ def _below(path: Path) -> dict[str, Path]:
 
 def fetch(path: Path) -> bool:
     """Fetch the object of a copy, unless it is here; return whether there is one. Other paths are as they are."""
-    import obstore
-
     if path.exists() or not (url := url_of(path)):
         return path.exists()
     store, key = _opened(url)
+    import obstore
+
     try:
         with speaking(url):
             found = obstore.get(store, key)
@@ -199,10 +199,10 @@ def offer(path: Path) -> None:
 
 def remove(*paths: Path) -> None:
     """Remove the objects of copies, if they exist."""
-    import obstore
-
     for url in filter(None, map(url_of, paths)):
         store, key = _opened(url)
+        import obstore
+
         with speaking(url), suppress(FileNotFoundError):
             obstore.delete(store, key)
 

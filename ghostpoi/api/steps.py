@@ -313,16 +313,17 @@ def report(door: Door, given: Given) -> Report:
     ['report.html', 'card.md', 'croissant.json']
     """
     from ghostpoi.release.manifest import read_manifest, seal_of
-    from ghostpoi.reports.page import write_dpia, write_pages
-    from ghostpoi.reports.release_view import About
+    from ghostpoi.reports.release_view import About, is_file
 
     folder, about = folder_of(given.release), About(given.title, given.publisher, given.license)
-    source = source_of(folder, given.reading)
+    source, ours = source_of(folder, given.reading), not is_file(folder)  # looked at before charts are imported
+    from ghostpoi.reports.page import write_dpia, write_pages
+
     if given.dpia:
         if given.with_clean or given.compare or given.audit or given.private:
             raise InputError(f"{option('dpia')} is about one release as it is published; leave the other options out")
         return Report((write_dpia(source, given.output, about),))
-    if folder.is_dir() and "regions" in read_manifest(folder):
+    if ours and "regions" in read_manifest(folder):
         if given.with_clean:
             raise InputError(
                 f"{option('with_clean')} is for a release of one region, and {folder} has many; leave it out"
@@ -333,7 +334,7 @@ def report(door: Door, given: Given) -> Report:
         compare=tuple(folder_of(other) for other in given.compare), output=given.output, mapping=given.fields,
         audits=given.audit, about=about, outlines=given.outlines,
     )  # fmt: skip
-    if folder.is_dir() and not seal_of(folder).signer:
+    if ours and not seal_of(folder).signer:
         door.say(
             f"warning: {folder} is unsigned, so its figures may have been changed; check them with verify "
             f"{option('against')}"

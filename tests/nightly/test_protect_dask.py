@@ -139,6 +139,13 @@ def test_a_run_whose_processes_are_all_killed_goes_on(world: Path, release: Path
     assert contents(protected(world, out, *dask, "--resume")) == contents(release)
 
 
+class OnlyFolder(SimpleNamespace):
+    """A job of which tasks know the folder alone, here and on workers."""
+
+    def on_worker(self) -> "OnlyFolder":
+        return self
+
+
 def where(job: Job, number: int) -> str:
     return str(get_worker().name)
 
@@ -147,7 +154,7 @@ def where(job: Job, number: int) -> str:
 def test_methods_with_models_run_on_workers_with_a_gpu_if_there_are_any(
     resources: dict[str, int], tmp_path: Path
 ) -> None:
-    job = cast("Job", SimpleNamespace(folder=tmp_path))
+    job = cast("Job", OnlyFolder(folder=tmp_path))
     workers = {"plain": {"cls": Worker}, "card": {"cls": Worker, "options": {"resources": resources}}}
     with SpecCluster(workers) as cluster, Client(cluster) as client:
         client.wait_for_workers(2)
@@ -165,7 +172,7 @@ def dies(job: Job, number: int) -> int:
 
 def test_only_a_task_that_kills_its_workers_is_named(tmp_path: Path) -> None:
     """As the system does when memory runs out. The worker holds all tasks, so Dask blames all of them."""
-    job, done = cast("Job", SimpleNamespace(folder=tmp_path)), list[int]()
+    job, done = cast("Job", OnlyFolder(folder=tmp_path)), list[int]()
     with (
         dask.config.set({"distributed.scheduler.worker-saturation": 20.0}),
         engine_of(Scale(engine="dask", workers=1)) as engine,
@@ -182,7 +189,7 @@ def fails(job: Job, number: int) -> int:
 
 
 def test_a_task_that_ends_with_an_error_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    job = cast("Job", SimpleNamespace(folder=tmp_path))
+    job = cast("Job", OnlyFolder(folder=tmp_path))
     with engine_of(Scale(engine="dask", workers=1)) as engine:
         found, [failed] = engine.run(fails, job, range(3), lambda number: None, goes_on=True)
     assert (found, failed.number, failed.refused) == ({0: 0, 2: 2}, 1, False)
@@ -191,7 +198,7 @@ def test_a_task_that_ends_with_an_error_is_named(tmp_path: Path, capfd: pytest.C
 
 
 def test_an_error_of_a_task_is_raised_here_and_not_logged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    job = cast("Job", SimpleNamespace(folder=tmp_path))
+    job = cast("Job", OnlyFolder(folder=tmp_path))
     with (
         engine_of(Scale(engine="dask", workers=1)) as engine,
         pytest.raises(ValueError, match="a clean value") as raised,
@@ -250,6 +257,7 @@ def test_workers_that_do_not_see_the_same_folders_are_noticed(
     done = called("protect", world, "-o", tmp_path / "release", *SEED, *words)
     assert done.returncode == 1
     assert done.stderr.endswith(
-        "give all machines of the cluster the same folders and user; then continue with --resume\n"
+        "give all machines of the cluster the same folders and user, or name a private folder in a store with "
+        "--private s3://BUCKET/PATH; then continue with --resume\n"
     )
     assert not (tmp_path / "release").exists()

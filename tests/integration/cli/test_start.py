@@ -18,7 +18,7 @@ from ghostpoi.draw.methods import METHODS
 from ghostpoi.exports import EXPORTS
 from ghostpoi.plugins import Registry
 
-SLOW = {"torch", "safetensors", "scipy.spatial", "pyarrow", "pandas", "matplotlib", "jinja2"}
+SLOW = {"torch", "safetensors", "scipy.spatial", "pyarrow", "pandas", "matplotlib", "jinja2", "obstore"}
 FOR_RESULTS = {"rich.console", "rich.table"}
 REGISTRIES: tuple[Registry, ...] = (METHODS, ADVERSARIES, EXPORTS)
 MISSING = {
