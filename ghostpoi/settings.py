@@ -84,6 +84,7 @@ class HideSettings(Section):
     homes: bool = setting(True, "never release a venue whose category says that people live there")
     categories: str = setting("", "never release venues of these categories either: ids or names, separated by ;")
     min_visitors: int = setting(1, "never release a venue with fewer distinct visitors", 1)
+    new: bool = setting(False, "never release a venue that was created in the period of the file, as its id says")
 
 
 @dataclass(frozen=True)

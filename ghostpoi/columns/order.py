@@ -17,6 +17,7 @@ IN_TIME = 0.99  # share of steps in time order from which a file counts as sorte
 BLOCK = 20  # venues
 EARLY = 0.1  # share of the period of the file
 DATED = 0.01  # mean frontier, beyond chance and as a share of the period, from which ids are called dated
+LATE = 5  # blocks beyond EARLY, more than by chance, from which ids are called dated too
 FEWEST = 30  # steps
 BLOCKS = (3600, 86_400, 7 * 86_400, 30 * 86_400)  # seconds in which rows could be sorted by something else
 
@@ -165,8 +166,12 @@ def venues_dated_by_id(related: RelatedVenues) -> float:
     keys = [key[1:] for name, key in _keys(related).items() if name.startswith("venue")]
     chance = _frontier(np.random.default_rng(0).permutation(age))
     frontiers = [found for key in keys if (found := _frontier(age[np.argsort(key, kind="stable")])).size]
-    later = [float((found > EARLY).mean()) for found in frontiers if found.mean() > chance.mean() + DATED]
-    return max(later, default=0.0)
+    if not frontiers:
+        return 0.0
+    # The venues of a short file were mostly created before it, so a few late blocks hardly raise the mean.
+    least, late = chance.mean() + DATED, (chance > EARLY).sum() + LATE
+    later = [found > EARLY for found in frontiers if found.mean() > least or (found > EARLY).sum() >= late]
+    return max((float(one.mean()) for one in later), default=0.0)
 
 
 def _frontier(age: Floats) -> Floats:

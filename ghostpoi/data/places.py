@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues
+from ghostpoi.data.created import are_new
 from ghostpoi.data.sessions import Sessions, Vocabulary
 from ghostpoi.errors import InputError
 from ghostpoi.settings import HideSettings
@@ -216,4 +217,6 @@ def hidden_venues(table: Checkins, rule: HideSettings) -> Bools:
         pairs = np.unique(table.venue.astype(np.int64) * len(table.user_ids) + table.user)
         visitors = np.bincount(pairs // max(1, len(table.user_ids)), minlength=len(hidden))
         hidden[1:] |= visitors[1:] < rule.min_visitors
+    if rule.new:
+        hidden[1:] |= are_new(table.venue_ids[1:].tolist(), table)
     return hidden

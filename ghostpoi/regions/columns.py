@@ -17,7 +17,7 @@ from ghostpoi.formats import CheckinFile
 from ghostpoi.regions.dataset import Stages
 from ghostpoi.regions.divide import read_joint, read_region
 from ghostpoi.regions.job import Job, Region, TestedColumns, by_hash, joint, sample
-from ghostpoi.release.identity import wanted
+from ghostpoi.release.identity import creation_warnings, visits_on_creation, wanted
 from ghostpoi.release.plan import check_parts
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.release.venue_files import classify_file
@@ -90,7 +90,8 @@ def _tested(file: CheckinFile, request: RowsRequest, order: bool = True) -> Test
     codes = {name: value_codes(file.rows.get_column(name)) for name in found.keep}
     constant = [name for name, code in codes.items() if code.max() == 0]
     of_user = [name for name, code in codes.items() if constant_within(code, file.table.user)]
-    return TestedColumns(**vars(found), constant=constant, of_user=of_user)
+    near = visits_on_creation(file.table, settings)
+    return TestedColumns(**vars(found), constant=constant, of_user=of_user, on_creation=near)
 
 
 def agreed(tested: list[TestedColumns | None]) -> TestedColumns:
@@ -106,6 +107,7 @@ def agreed(tested: list[TestedColumns | None]) -> TestedColumns:
         for field in ("constant", "of_user")
     )
     why = {name: text for one in reversed(found) for name, text in one.why.items()}
+    warnings += creation_warnings(sum(one.on_creation for one in found), sampled=True)
     return TestedColumns(change, keep, found[0].drop, warnings, why, constant, of_user)
 
 

@@ -44,6 +44,7 @@ class TestedColumns(VenueColumns):
 
     constant: list[str] = field(default_factory=list)  # they had one value
     of_user: list[str] = field(default_factory=list)  # they were constant per user
+    on_creation: int = 0  # see `visits_on_creation`
 
 
 @dataclass(frozen=True)

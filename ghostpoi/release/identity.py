@@ -21,6 +21,8 @@ from ghostpoi.columns.classify import constant_within
 from ghostpoi.columns.dependence import value_codes
 from ghostpoi.columns.harmless import shows_time
 from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.data.created import SOON_S, made_on_creation
+from ghostpoi.data.places import hidden_venues
 from ghostpoi.data.pseudonyms import DAY_S, MONDAY_S, WEEK_S, of_rows, own_clock
 from ghostpoi.draw.noise import ByContent
 from ghostpoi.draw.publication import Publication
@@ -100,6 +102,26 @@ def check_time_columns(file: CheckinFile, settings: Publication, kept: Sequence[
             f"{drops}, or keep them at your own risk with {keeps}"
         )
     return [f"the column {name!r}, which {option('keep')} names, {how}" for name, how in found.items()]
+
+
+def visits_on_creation(table: Checkins, settings: Publication) -> int:
+    """Count the rows that the release places in time near the creation of their clean venue, as its id states it."""
+    if settings.identity.times not in ("keep", "minute"):
+        return 0
+    return int((made_on_creation(table) & ~hidden_venues(table, settings.hide)[table.venue]).sum())
+
+
+def creation_warnings(visits: int, sampled: bool = False) -> list[str]:
+    """Return the warning about such rows, if there are any. `sampled`: there may be more."""
+    if not visits:
+        return []
+    rows = "at least " * sampled + ("1 row was" if visits == 1 else f"{visits:,} rows were")
+    return [
+        f"venue ids contain the time at which each venue was created, and {rows} made within {SOON_S} seconds of it, "
+        "so the release can show where these people really were; hide venues created in the period of the file with "
+        f"{option('set', 'hide.new=true')}, make times coarser with {option('times', 'hour')} or "
+        f"{option('purpose', 'public')}, or replace the venue ids in the file by random ones"
+    ]
 
 
 def check_span(table: Checkins, settings: Publication) -> None:

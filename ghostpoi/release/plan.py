@@ -126,6 +126,7 @@ def plan(
     columns = columns or classify_file(file, request.keep, request.drop, number, settings.keeps_category)
     identity.check_times(file, settings, series is not None, whole_file)
     more = identity.check_time_columns(file, settings, columns.keep, request.keep)
+    more += identity.creation_warnings(identity.visits_on_creation(file.table, settings)) if whole_file else []
     if whole_file and not reorders:  # else rows are divided again, or `regions` has tested the parts
         check_parts(file, columns.change)
     part = None

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ghostpoi.columns import VenueColumns, classify
 from ghostpoi.data.checkins import NAME, Bools, Checkins, Floats, Longs
+from ghostpoi.data.created import are_new
 from ghostpoi.data.places import is_hidden
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
@@ -123,7 +124,8 @@ def _hidden(table: VenueTable, clean: Checkins, hide: HideSettings) -> Bools:
     venue = np.unique(np.stack([clean.venue, clean.user]), axis=1)[0]
     visitors = dict(zip(clean.venue_ids.tolist(), np.bincount(venue, minlength=len(clean.venue_ids)), strict=True))
     few = [visitors.get(one, 0) < hide.min_visitors for one in table.fields["poi"]]
-    return hidden | (np.array(few, bool) & (hide.min_visitors > 1))
+    hidden |= np.array(few, bool) & (hide.min_visitors > 1)
+    return hidden | are_new(table.fields["poi"].to_list(), clean) if hide.new else hidden
 
 
 def venue_file(file: CheckinFile) -> str:

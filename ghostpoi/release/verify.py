@@ -131,8 +131,8 @@ def hidden_check(rows: int) -> Check:
 
 
 def shown_homes(written: Checkins, manifest: dict[str, Any]) -> int:
-    """Count the rows that show a venue of a hidden category. How many visitors venues had takes the clean file."""
-    hidden = hidden_venues(written, replace(settings_of(manifest).hide, min_visitors=1))
+    """Count the rows that show a venue of a hidden category. The other rules take the clean file."""
+    hidden = hidden_venues(written, replace(settings_of(manifest).hide, min_visitors=1, new=False))
     return int(hidden[written.venue].sum())
 
 

@@ -9,7 +9,7 @@ import pytest
 from small_city import MAP, SETS, called, rich_frame, sentence
 
 from ghostpoi.columns import RelatedVenues
-from ghostpoi.columns.order import order_reveals
+from ghostpoi.columns.order import order_reveals, venues_dated_by_id
 from ghostpoi.data.checkins import Checkins
 
 DAY = pl.col("time").dt.date()
@@ -99,3 +99,21 @@ def test_a_popular_venue_follows_itself_by_chance(order: str, found: str | None)
         np.array(["", *(f"{v * 7919 % 101:03}x" for v in range(1, 8))], object), np.array(["c"], object),
     )  # fmt: skip
     assert order_reveals(RelatedVenues(table), {}) == found
+
+
+@pytest.mark.parametrize("new", [0, 240])
+def test_few_new_venues_of_a_short_file_are_found(new: int) -> None:
+    """Of 12,000 numbered venues, the last few were created evenly in the period; the others are visited at any time."""
+    draw, count = np.random.default_rng(4), 12_000
+    start = np.zeros(count)
+    start[count - new :] = np.linspace(0, 1, new, endpoint=False)
+    venue = draw.permutation(np.tile(np.arange(count), 3))
+    time = ((start[venue] + (1 - start[venue]) * draw.random(len(venue)) ** 2) * 1_800_000).astype(np.int64)
+    zero = np.zeros(len(venue))
+    table = Checkins(
+        (venue % 7).astype(np.int32), (venue + 1).astype(np.int32), zero.astype(np.int32), zero, zero, time,
+        np.array(list("abcdefg"), object), np.append("", np.arange(1, count + 1).astype(str)).astype(object),
+        np.array(["bar"], object),
+    )  # fmt: skip
+    found = venues_dated_by_id(RelatedVenues(table))
+    assert (0.01 < found < 0.02) if new else found == 0
