@@ -157,7 +157,7 @@ class GivenAway:
         """Say how many test steps would decide."""
         if self.needed is None:
             return "more test steps would not help, since clean data teaches no more than that"
-        return f"about {self.needed:,} test steps would decide, and there are {self.positions:,}"
+        return f"the test has {self.positions:,} steps and needs about {self.needed:,}"
 
 
 def tone_of(verdict: str) -> str:

@@ -107,7 +107,7 @@ def answers(audit: AuditView) -> Iterator[Answer]:
         if random_loss is not None:
             noise = noise or lost > RANDOM_LOSS * random_loss >= RANDOM_LOSS * TELLING
             text += f" With random places it would be {_short(random_loss)}"
-            text += "." if random_loss >= TELLING else ", as the city is small."
+            text += "." if random_loss >= TELLING else ": the city is too small to tell."
             controls.insert(0, ("random places", random_loss))
         yield Answer(STATISTICS, lost, text, tuple(controls), *((NOISE, "little") if noise else ()))
 
@@ -125,13 +125,12 @@ def _learned(audit: AuditView, leak: str, found: GivenAway) -> Answer:
     """What training on the release adds to what can be guessed without it."""
     allowed, verdict, tone, limit = _mark(audit, leak)
     clean = max(audit.clean.acc1["mean"] - audit.controls[found.control].acc1["mean"], 0.0)
-    held = f", by somebody who holds {_short(audit.leak)} of the real data" if leak == "with_leak" else ""
-    more = "more are guessed right with it than without it"
+    holder = f"somebody who holds {_short(audit.leak)} of the real data" if leak == "with_leak" else "anybody"
     unsure = verdict == SHORT[UNSURE] or (not verdict and found.verdict == CANNOT_TELL)
-    text = f"of next visits {more}{held}."
+    text = f"more of the next visits can be guessed with the release than without it, by {holder}."
     if (found.high if unsure else found.mean) <= 0:
-        text = f"No {more.replace('more', 'more next visits')}{held}."
-    text += f"{allowed} The real data would add {_short(clean)}."
+        text = f"The release does not help {holder} to guess next visits."
+    text += f"{allowed} With the real data it is {_short(clean)}."
     controls = sorted((*limit, ("real data", clean)), key=lambda c: c[1])
     most = max(found.high, 0.0) if unsure else None
     return Answer(NEXT_VENUE, max(found.mean, 0.0), text, tuple(controls), verdict, tone, most)
@@ -189,10 +188,11 @@ def _next(word: str, release: ReleaseView, audit: AuditView, found: list[Answer]
         command = f"ghostpoi protect LARGER_FILE -o {folder}-larger\n"
         command += f"ghostpoi audit LARGER_FILE {folder}-larger --report"
     elif people:
-        action = f"Do not publish it yet: {DANGERS[PERSON]}{', and most of it is noise' if noise else ''}."
-        how, command = "Set a limit on people, and audit again:", f"{again}   # [limits] persons = 0.2"
+        safe = "it hardly helps to guess next visits, but " if word == NOTHING else ""
+        action = f"Do not publish it yet: {safe}{DANGERS[PERSON]}{', and most of it is noise' if noise else ''}."
+        how, command = "Say how many people may be found, and audit again:", f"{again}   # [limits] persons = 0.2"
         if release.ours and not release.pseudonyms:
-            how = "Set a limit on people, and let user ids and times change:"
+            how = "Change user ids and times, too, and say how many people may be found:"
             command = f"ghostpoi protect FILE -o {folder}-2 --for public\n{command.replace(folder, f'{folder}-2', 1)}"
     elif noise:
         action = "It is of little use: most of it is noise."
@@ -203,6 +203,6 @@ def _next(word: str, release: ReleaseView, audit: AuditView, found: list[Answer]
         action = "You have set no limits, so you must judge whether that is too much."
         how, command = "Write your limits into a file, and audit again:", again.rpartition(" ")[0]
     else:
-        action, how = "You can publish it.", "Check the folder once more before you do:"
+        action, how = "You can publish it.", "Check the folder once more, then publish it:"
         command = f"ghostpoi verify {folder} --against FILE"
     return action, how, command

@@ -14,9 +14,9 @@ from ghostpoi.formats import Source
 from ghostpoi.reports.page_data import read_page_data
 
 ABOUT = {
-    "session": "User ids are random and change with every session, after a day at the latest, so nothing can be "
-    "computed about a person across sessions.",
-    "week": "User ids are random and change every week, so nothing can be computed about a person across weeks.",
+    "session": "User ids are random and change with every session, after a day at the latest. Places and hours "
+    "can still link sessions.",
+    "week": "User ids are random and change every week. Places and hours can still link weeks.",
 }
 
 

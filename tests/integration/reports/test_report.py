@@ -90,7 +90,7 @@ def test_every_adversary_and_control_is_named_and_failure_comes_first(release: P
 def test_what_adversaries_have_without_the_release_is_in_sight(release: Path) -> None:
     page = " ".join(text(write_report(release)).split())
     assert '<h3>What a model learns</h3> <p class="big">9%</p>' in page
-    assert "by somebody who holds 5% of the real data. The real data would add 14%.</p>" in page
+    assert "by somebody who holds 5% of the real data. With the real data it is 14%.</p>" in page
     assert '<button type="button">On moves</button>' in page
     near = '<th scope="row">far moves (over 1 km), within 1 km</th>'
     assert near + "".join(f'<td class="value">{one}%</td>' for one in ("16.3", "17.1", "30.2")) in page

@@ -51,7 +51,7 @@ def test_limits_decide(
     assert learned.big == ("≤ 0%" if verdict == UNSURE else "0%")  # never a negative number
     assert learned.controls == (("you allow", 0.02), ("real data", pytest.approx(0.16)))
     assert learned.sentence == (
-        "No more next visits are guessed right with it than without it. You allow 2%. The real data would add 16%."
+        "The release does not help anybody to guess next visits. You allow 2%. With the real data it is 16%."
     )
 
 
@@ -59,7 +59,7 @@ def test_without_limits_it_says_what_is_given_away_to_whom(release: ReleaseView)
     found = decided(release, (NOTHING, LITTLE))
     assert (found.headline, found.tone, found.without_limits) == ("Gives away a little", "little", True)
     assert found.action == "You have set no limits, so you must judge whether that is too much."
-    assert "by somebody who holds 5% of the real data" in found.answers[0].sentence
+    assert "help somebody who holds 5% of the real data" in found.answers[0].sentence
     assert found.answers[0].verdict == ""
     assert "--config ghostpoi.toml" in found.command
 
@@ -70,7 +70,7 @@ def test_what_cannot_be_told_says_what_would_tell(release: ReleaseView) -> None:
     audit = sample_releases.audit(fails=False)
     audit["gives_away"]["no_leak"] |= {"verdict": CANNOT_TELL, "mean": -0.01, "high": 0.04}
     learned = decision(replace(release, audit=AuditView.of(audit))).answers[0]
-    assert (learned.big, learned.sentence[:19]) == ("≤ 4%", "of next visits more")
+    assert (learned.big, learned.sentence[:23]) == ("≤ 4%", "more of the next visits")
     assert found.next.startswith("More test steps would not help")
     part = decided(release, not_run=["habits"], over="part")
     assert (part.headline, part.action) == ("Cannot tell yet", "Do not publish it yet: not every attack was run.")
@@ -94,7 +94,10 @@ def test_a_release_that_loses_what_random_places_lose_is_noise(release: ReleaseV
     noise = decided(release, utility=utility)
     assert (noise.headline, noise.tone) == ("Gives away nothing measurable", "little")
     assert noise.action == "It is of little use: most of it is noise."  # without limits, nobody said "may publish"
-    for common_part, shuffled, text in ((0.84, 0.64, "it would be 36%."), (0.86, 0.85, "15%, as the city is small.")):
+    for common_part, shuffled, text in (
+        (0.84, 0.64, "it would be 36%."),
+        (0.86, 0.85, "15%: the city is too small to tell."),
+    ):
         better = utility | {"flows": {"common_part": common_part, "common_part_shuffled": shuffled}}
         found = decided(release, utility=better)
         assert (found.tone, found.answers[-1].verdict) == ("nothing", "")
@@ -112,11 +115,12 @@ def test_three_numbers_stand_beside_their_controls(release: ReleaseView) -> None
     assert people.controls == (("by chance", 0.02), ("real data", 0.9))
     assert people.sentence.endswith("By chance it is 2%. In the real data it is 90%.")
     assert (found.headline, found.tone) == ("Gives away nothing measurable", "little")
-    assert found.action == "Do not publish it yet: people can be found in it."
+    safe = "Do not publish it yet: it hardly helps to guess next visits, but people can be found in it"
+    assert found.action == f"{safe}."
     assert "ghostpoi audit FILE release-2" in found.command.splitlines()[1]
     assert "--for public" in found.command
     noise = decided(release, persons=persons, utility={"flows": {"common_part": 0.1, "common_part_shuffled": 0.08}})
-    assert noise.action == "Do not publish it yet: people can be found in it, and most of it is noise."
+    assert noise.action == f"{safe}, and most of it is noise."
     much = decided(release, (MUCH, MUCH), persons=persons)
     assert much.action.endswith("too much about where people go next, and people can be found in it.")
     assert (lost.title, lost.value) == ("What it costs", pytest.approx(0.4))
