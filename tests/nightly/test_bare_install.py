@@ -71,7 +71,7 @@ def run(program: str, *words: object) -> Done:
 def test_the_quick_demo_runs_without_torch(tmp_path: Path) -> None:
     done = run("ghostpoi", "demo", "--quick", "-o", tmp_path / "demo")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("pass  ") == 13
+    assert done.stdout.count("pass  ") == 15
     assert "24,415 rows released with crowd" in done.stdout  # as README.md shows it
     assert "audit" not in [line.split()[2] for line in done.stdout.splitlines() if line.startswith("$ ")]
     page = tmp_path / "demo" / "release" / "report.html"
