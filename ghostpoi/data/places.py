@@ -210,9 +210,10 @@ def called(table: Checkins) -> list[tuple[str, str]]:
 
 
 def hidden_venues(table: Checkins, rule: HideSettings) -> Bools:
-    """Mark the venues of a table, (V+1,), that are never released."""
+    """Mark the venues of a table, (V+1,), that are never released. One row of a hidden category is enough."""
     of_category = np.array([*(is_hidden(texts, rule) for texts in called(table)), False])
-    hidden = of_category[table.venues.category]  # row 0 has the category -1
+    hidden = of_category[table.venues.category]  # row 0 has the category -1; some venues may have no row
+    hidden[table.venue[of_category[table.category]]] = True
     if rule.min_visitors > 1:
         pairs = np.unique(table.venue.astype(np.int64) * len(table.user_ids) + table.user)
         visitors = np.bincount(pairs // max(1, len(table.user_ids)), minlength=len(hidden))

@@ -52,6 +52,16 @@ def test_categories_can_be_named() -> None:
     assert hidden_venues(here, rule)[1:].tolist() == [True, False, True]
 
 
+def test_one_row_that_calls_a_venue_a_home_hides_it() -> None:
+    """Whether it is the first, the last or one of many."""
+    for home in range(5):
+        here = table(["Building", "Home (private)"], [(0, 1)] * 5 + [(0, 2)])
+        here.category[:] = 0
+        here.category[home] = 1
+        assert hidden_venues(here, HideSettings()).tolist() == [False, True, False]
+        assert not hidden_venues(here, NOTHING).any()
+
+
 def test_venues_with_few_visitors() -> None:
     here = table(["a", "b", "Home"], [(0, 1), (0, 1), (0, 2), (1, 2), (0, 3), (1, 3)])
     assert hidden_venues(here, HideSettings(min_visitors=2)).tolist() == [False, True, False, True]
