@@ -5,12 +5,12 @@
     ghostpoi protect nyc35.txt -o two --seed 2 --allow-short-seed
     python docs/rerun_stranger.py nyc35.txt one two
 
-Clean rows serve for scores only. `two` may be left out; releases with coarser times need the private folder next to
-them, which says which row is which. The attacks:
+`two` may be left out; releases with coarser times need the private folder next to them, which says which row is which.
+Clean rows serve for scores and as one of two sources of crowds. The attacks:
 
 - Creation: ids of the venues hold the time of their creation. A row that was made at most some seconds later, and is
   released near the venue, is called a visit to it.
-- Crowds: the venues that the two releases show in one row are of one crowd.
+- Crowds: the venues that two releases show in one row are of one crowd, and so are a clean venue and the released one.
 - Minutes: check-ins of a person at most 10 minutes apart are at venues near each other. Forward-backward over the
   venues of the crowds, with released popularity.
 """
@@ -132,14 +132,13 @@ def main() -> None:
     clean, folders = read(Path(sys.argv[1])), [Path(one) for one in sys.argv[2:4]]
     shown, resolution, moved = released(folders[0])
     true = venues_of(shown, clean)
-    creation(shown, true if moved is None else true[moved], resolution)
-    if len(folders) == 1:
-        return
-    second = venues_of(shown, released(folders[1])[0])
-    for what, other in (("clean rows", true), ("two releases", second)):
+    true = true if moved is None else true[moved]
+    creation(shown, true, resolution)
+    known = [("clean rows", true), *(("two releases", venues_of(shown, released(one)[0])) for one in folders[1:])]
+    for what, other in known:
         both: Bools = other > 0
         crowd = crowds_of(shown.table.venue[both], other[both], len(shown.table.venue_ids))
-        print(f"crowds from {what}: {len(np.unique(crowd[1:])):,}")
+        print(f"crowds from {what}:")
         close_checkins(shown, true, crowd)
 
 

@@ -135,3 +135,5 @@ def test_the_attack_of_the_docs(tmp_path: Path) -> None:
     assert "crowds from two releases" in open_release
     assert "15 s, 3 km: 0 rows" not in open_release
     assert "15 s, 3 km: 0 rows" in closed
+    assert "crowds from clean rows" in closed
+    assert "crowds from two releases" not in closed
