@@ -157,7 +157,7 @@ class GivenAway:
         """Say how many test steps would decide."""
         if self.needed is None:
             return "more test steps would not help, since clean data teaches no more than that"
-        return f"the test has {self.positions:,} steps and needs about {self.needed:,}"
+        return f"{self.positions:,} test visits are too few; about {self.needed:,} are needed"
 
 
 def tone_of(verdict: str) -> str:

@@ -4,7 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ghostpoi.audits.controls import RANDOM, uses_leak
-from ghostpoi.audits.verdicts import BEYOND, CANNOT_TELL, MUCH, NOTHING, PERSONS, SEVERITY, UNSURE, WITHIN, worst
+from ghostpoi.audits.verdicts import (
+    BEYOND,
+    CANNOT_TELL,
+    LITTLE,
+    MUCH,
+    NOTHING,
+    PERSONS,
+    SEVERITY,
+    UNSURE,
+    WITHIN,
+    worst,
+)
 from ghostpoi.reports.audit_view import AuditView, GivenAway, PersonRow, tone_of
 from ghostpoi.reports.release_view import ReleaseView
 from ghostpoi.reports.texts import plain, share
@@ -74,6 +85,8 @@ def decision(release: ReleaseView) -> Decision:
     headline, tone = word[:1].upper() + word[1:], MARKS.get(word, tone_of(word))
     if word in (UNSURE, CANNOT_TELL):
         headline, tone = "Cannot tell yet", ""
+    elif word in (NOTHING, LITTLE) and _people_unlimited(audit):
+        headline, tone = "People can be found", "much"
     elif word in (WITHIN, NOTHING) and (_is_noise(found) or _people_unlimited(audit)):
         tone = "little"
     action, how, command = _next(word, release, audit, found)
@@ -188,8 +201,10 @@ def _next(word: str, release: ReleaseView, audit: AuditView, found: list[Answer]
         command = f"ghostpoi protect LARGER_FILE -o {folder}-larger\n"
         command += f"ghostpoi audit LARGER_FILE {folder}-larger --report"
     elif people:
-        safe = "it hardly helps to guess next visits, but " if word == NOTHING else ""
-        action = f"Do not publish it yet: {safe}{DANGERS[PERSON]}{', and most of it is noise' if noise else ''}."
+        end = ", and most of it is noise." if noise else "."
+        action = f"Do not publish it yet. About next visits, it {word}{end}"
+        if audit.decision is not None:
+            action = f"Do not publish it yet: you set no limit on people, and they can be found in it{end}"
         how, command = "Say how many people may be found, and audit again:", f"{again}   # [limits] persons = 0.2"
         if release.ours and not release.pseudonyms:
             how = "Change user ids and times, too, and say how many people may be found:"

@@ -114,13 +114,16 @@ def test_three_numbers_stand_beside_their_controls(release: ReleaseView) -> None
     assert (people.title, people.big) == ("Whether a person can be found", "31%")
     assert people.controls == (("by chance", 0.02), ("real data", 0.9))
     assert people.sentence.endswith("By chance it is 2%. In the real data it is 90%.")
-    assert (found.headline, found.tone) == ("Gives away nothing measurable", "little")
-    safe = "Do not publish it yet: it hardly helps to guess next visits, but people can be found in it"
+    assert (found.headline, found.tone) == ("People can be found", "much")
+    safe = "Do not publish it yet. About next visits, it gives away nothing measurable"
     assert found.action == f"{safe}."
     assert "ghostpoi audit FILE release-2" in found.command.splitlines()[1]
     assert "--for public" in found.command
     noise = decided(release, persons=persons, utility={"flows": {"common_part": 0.1, "common_part_shuffled": 0.08}})
     assert noise.action == f"{safe}, and most of it is noise."
+    within = decided(release, persons=persons, limits=limits(WITHIN))
+    assert (within.headline, within.tone) == ("Within your limits", "little")
+    assert within.action == "Do not publish it yet: you set no limit on people, and they can be found in it."
     much = decided(release, (MUCH, MUCH), persons=persons)
     assert much.action.endswith("too much about where people go next, and people can be found in it.")
     assert (lost.title, lost.value) == ("What it costs", pytest.approx(0.4))

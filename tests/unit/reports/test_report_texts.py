@@ -59,7 +59,7 @@ def test_what_was_compared_is_said() -> None:
     assert found["with the leak"].sentence() == f"{second}; {nothing}"
     given = sample_releases.audit()["gives_away"]["no_leak"] | {"verdict": CANNOT_TELL, "positions_needed": 12_000}
     needed = GivenAway.of(given)
-    assert needed.sentence() == f"{first}; the test has 4,000 steps and needs about 12,000"
+    assert needed.sentence() == f"{first}; 4,000 test visits are too few; about 12,000 are needed"
     region = GivenAway.of(given | {"verdict": LITTLE, "pool_verdict": NOTHING, "worst_region": {"region": 7} | given})
     assert region.sentence().endswith(
         f"all regions together: {NOTHING}; worst region 7: {CANNOT_TELL}, {region.interval}"
