@@ -55,7 +55,8 @@ def divided_once() -> Iterator[None]:
             return divide(job, stages)
         for stage in ("fragments", "regions", "crossings"):
             (job.folder / stage).symlink_to(first[0].folder / stage)
-        return replace(job, regions=first[0].regions, format=first[0].format)
+        known = {name: getattr(first[0], name) for name in ("regions", "format", "fields", "source", "category_groups")}
+        return replace(job, **known)
 
     def tested(job: Job, stages: Stages) -> Job:
         if not first:
@@ -72,6 +73,7 @@ def divided_once() -> Iterator[None]:
 def test_workers_and_parts_change_nothing_with_any_method(tmp_path: Path) -> None:
     """Every method meets 1, 2 and 4 workers, and 1, 7 and 64 parts."""
     few = rows().filter(pl.col("city") != rows()["city"][0], pl.col("user").hash(0) % 2 == 0)
+    (config := tmp_path / "fast.toml").write_text(FAST)
 
     def released_with(count: int, name: str, *engine: object) -> Iterator[tuple[str, Path]]:
         data = parts(tmp_path / name, count, few)
@@ -79,7 +81,9 @@ def test_workers_and_parts_change_nothing_with_any_method(tmp_path: Path) -> Non
             for method in METHODS:
                 yield (
                     method,
-                    protected(data, tmp_path / f"{name}-{method}", "--method", method, *FAST, "--engine", *engine),
+                    protected(
+                        data, tmp_path / f"{name}-{method}", "--method", method, "--config", config, "--engine", *engine
+                    ),
                 )
 
     reference = dict(released_with(1, "one", "local"))

@@ -10,10 +10,18 @@ from small_city import called, scratch
 from ghostpoi.data.synthetic_files import World, write_world
 
 SEED = ("--seed", str(3**60), "--keep", "timezone_offset")
-FAST = (  # neural methods on so few rows need little
-    "--set", "rounds.outer=2", "--set", "rounds.inner=1", "--set", "lm_training.epochs=1", "--set", "surrogate.dim=16",
-    "--set", "lm.dim=16",
-)  # fmt: skip
+# Neural methods on so few rows need little. A settings file may serve methods that do not read all of it.
+FAST = """
+[rounds]
+outer = 2
+inner = 1
+[lm_training]
+epochs = 1
+[surrogate]
+dim = 16
+[lm]
+dim = 16
+"""
 
 
 @cache
