@@ -1,10 +1,11 @@
 """Compare pairs of rows at one venue with pairs at two: which steps does a column make between them?
 
-A row is followed by the next one at its venue, of another user. The control is the row that is next in time to that
-one, at another venue. Half of the pairs teach which steps are likelier at one venue; the test counts such steps in the
-other half. This finds numbers that each venue counts: from any start, round and round, or with visits outside the file.
-It also finds sums of a number of the venue and a clock that anybody can read, such as the row number or the minute, and
-numbers of which a few bits are the venue's. Dependence does not show these: each venue has all values equally often.
+A row is followed by the next one at its venue, of another user. The control is one of the next rows in time after
+that one, at another venue. Half of the pairs teach which steps are likelier at one venue; the test counts such steps in
+the other half. This finds numbers that each venue counts: from any start, round and round, or with visits outside the
+file. It also finds sums of a number of the venue and a clock that anybody can read, such as the row number or the
+minute, and numbers of which a few bits are the venue's. Dependence does not show these: each venue has all values
+equally often.
 """
 
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from ghostpoi.data.checkins import Floats, Longs
 LEAST = 0.15  # largest allowed share of pairs, beyond chance, whose step is likelier at one venue
 EXACT = 256  # numbers, up to which each step counts by itself
 SYNERGY = 2.0  # how much more often two columns agree together at a venue than either alone makes likely
+NEAR = 4  # rows: how far in time the control is; always the next one would alternate where parts of a file do
 MOST, FEW = 50_000, 10_000  # pairs; of two columns
 OWN, COUNTS = f"predicts {RELATIONS['own']}", "counts the check-ins of each venue"
 
@@ -51,11 +53,12 @@ class VenuePairs:
         table, by_time = self.related.table, self.related.by_time
         kind = hour + 24 * (np.zeros(len(table), np.int64) if self.shown is None else self.shown[table.venue])
         inside, alike = (by_time[np.argsort(key[by_time], kind="stable")] for key in (group, kind))
-        one, two = inside[:-1], inside[1:]
-        three = np.append(alike[1:], alike[-1:])[np.argsort(alike)][two]
+        one, two, rng = inside[:-1], inside[1:], np.random.default_rng(0)
+        later = np.argsort(alike)[two] + rng.integers(1, NEAR + 1, len(two))
+        three = alike[np.minimum(later, len(alike) - 1)]
         fits = (group[one] == group[two]) & (venue[three] != venue[two]) & (kind[three] == kind[two])
         fits &= (table.user[one] != table.user[two]) & (table.user[one] != table.user[three])
-        return np.stack([one, two, three])[:, np.random.default_rng(0).permutation(np.flatnonzero(fits))[:MOST]]
+        return np.stack([one, two, three])[:, rng.permutation(np.flatnonzero(fits))[:MOST]]
 
     @cached_property
     def _clocks(self) -> list[tuple[str, Longs]]:

@@ -118,7 +118,7 @@ def test_a_sample_of_regions_says_so_and_does_not_replace_an_audit_of_more(relea
 
 
 def test_regions_with_too_few_sessions_are_counted(release: Path) -> None:
-    few = ("--set", "filters.min_poi_checkins=12", "--no-store", "--seeds", 1)
+    few = ("--set", "filters.min_poi_checkins=70", "--no-store", "--seeds", 1)
     found = audited(release, *LOCAL, *few)["regions"]
     assert 0 < found["too_few_sessions"] < 3
     text = called("audit", three_cities(), release, *QUICK, *LOCAL, *few).stdout
