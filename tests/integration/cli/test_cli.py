@@ -152,7 +152,7 @@ BAD = {
     ),
     "no field": Bad("x.csv", table(), "--map 'poi' is not of the form field=column, e.g. .+", ("--map", "poi")),
     "unknown command": Bad("x.csv", None, "No such command 'inspekt'.*; see ghostpoi --help", (), ("inspekt", "FILE")),
-    "no file": Bad("x.csv", None, "Missing argument 'FILE'; see ghostpoi --help", (), ("inspect",)),
+    "no file": Bad("x.csv", None, "Missing argument '[A-Z]+'; see ghostpoi --help", (), ("inspect",)),
     "no command": Bad("x.csv", None, "name a command; see ghostpoi --help", (), ()),
     "synth into no folder": Bad(
         "x.csv",
