@@ -45,6 +45,7 @@ from ghostpoi.columns.related import RELATIONS, Finding, RelatedVenues, refused
 from ghostpoi.columns.traces import Sample, numbers, trace
 from ghostpoi.columns.users import UserTests, check_identifiers, check_user_ids, likeness
 from ghostpoi.data.checkins import DATE, GROUP, Checkins, Ints, Longs
+from ghostpoi.data.created import creation_times
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.errors import InputError
 from ghostpoi.formats import Columns
@@ -57,12 +58,11 @@ from ghostpoi.options import option
 VENUE_FIELDS = ("poi", "category", "lat", "lon", GROUP, POINT)
 IDS_IN_ORDER = (
     "venue ids increase with the first visit, so they reveal which venues were new: nobody visited {:.0%} of them in "
-    "the first tenth of the period, and a release that shows them there gives substitutes away; replace them in "
-    "the file by random ids, which no option does"
+    "the first tenth of the period, and a release that shows them there gives substitutes away; {}"
 )
+RANDOM_IDS = "replace them in the file by random ids, which no option does"
 IDS_BY_ROW = (
-    "venue ids follow the order of the venues' first rows, which reveals where new venues appear; "
-    "replace them in the file by random ids, which no option does"
+    f"venue ids follow the order of the venues' first rows, which reveals where new venues appear; {RANDOM_IDS}"
 )
 LAST_DIGITS = (10, 100, 1000, 10_000, 1 << 8, 1 << 10, 1 << 12)  # moduli: the last digits and bits of a number
 REPEATED = 0.9  # share of the sessions of a user whose ids have a part that no other session has
@@ -92,11 +92,11 @@ class VenueColumns:
 def classify(
     table: Checkins, rows: Columns, mapping: dict[str, str], path: Path | str,
     keep: Sequence[str] = (), drop: Sequence[str] = (), pseudonym: Longs | None = None, order: bool = True,
-    category: KeepsCategory = "any",
+    category: KeepsCategory = "any", hides_new: bool = False,
 ) -> VenueColumns:  # fmt: skip
     """Classify all columns of a file; refuse those that could reveal clean venues. See `Tests`.
 
-    Without `order`, that of the rows is not tested.
+    Without `order`, that of the rows is not tested. `hides_new`: venues that were created in the period are hidden.
     """
     _check_options(rows, mapping, path, keep, drop)
     tests = Tests(table, rows, mapping, pseudonym, category=category)
@@ -121,7 +121,9 @@ def classify(
     warnings += [f"the column {name!r}, which {keeps} names, {one}" for name, one in revealing.items() if one.share > 0]
     warnings += [f"the column {name!r} {one}" for name in found if not found[name] and (one := tests.rare_values(name))]
     if dated := venues_dated_by_id(tests.related):
-        warnings.append(IDS_IN_ORDER.format(dated))
+        hold_times = bool(np.isfinite(creation_times(table.venue_ids[1:].tolist(), table.time.max())).any())
+        remedy = f"hide them with {option('set', 'hide.new=true')}" if hold_times else RANDOM_IDS
+        warnings += [] if hold_times and hides_new else [IDS_IN_ORDER.format(dated, remedy)]
     elif numbered_by_first_row(tests.related):
         warnings.append(IDS_BY_ROW)
     kept = [c for c in kind if c not in change]

@@ -85,8 +85,7 @@ def test_columns(job: Job, number: int) -> TestedColumns | None:
 
 def _tested(file: CheckinFile, request: RowsRequest, order: bool = True) -> TestedColumns:
     settings = request.settings
-    pseudonym, category = wanted(file, settings), settings.keeps_category
-    found = classify_file(file, request.keep, request.drop, pseudonym, category, order)
+    found = classify_file(file, request.keep, request.drop, wanted(file, settings), settings, order)
     codes = {name: value_codes(file.rows.get_column(name)) for name in found.keep}
     constant = [name for name, code in codes.items() if code.max() == 0]
     of_user = [name for name, code in codes.items() if constant_within(code, file.table.user)]

@@ -123,7 +123,7 @@ def plan(
     table = whole_table.grouped(file.table, request.groups, settings.method)
     number = identity.wanted(file, settings)
     whole_file = columns is None
-    columns = columns or classify_file(file, request.keep, request.drop, number, settings.keeps_category)
+    columns = columns or classify_file(file, request.keep, request.drop, number, settings)
     identity.check_times(file, settings, series is not None, whole_file)
     more = identity.check_time_columns(file, settings, columns.keep, request.keep)
     more += identity.creation_warnings(identity.visits_on_creation(file.table, settings)) if whole_file else []

@@ -19,7 +19,7 @@ from ghostpoi.columns import VenueColumns, classify
 from ghostpoi.data.checkins import NAME, Bools, Checkins, Floats, Longs
 from ghostpoi.data.created import are_new
 from ghostpoi.data.places import is_hidden
-from ghostpoi.draw.methods.base import KeepsCategory
+from ghostpoi.draw.publication import Publication
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
 from ghostpoi.formats import CheckinFile
@@ -61,12 +61,12 @@ def split_columns(file: CheckinFile, names: Sequence[str]) -> tuple[list[str], l
 
 def classify_file(
     file: CheckinFile, keep: Sequence[str], drop: Sequence[str], pseudonym: Longs | None,
-    category: KeepsCategory, order: bool = True,
+    settings: Publication, order: bool = True,
 ) -> VenueColumns:  # fmt: skip
     """Classify the columns of the data; refuse columns, also of the table of venues, that reveal clean rows."""
     found = classify(
         file.table, file.rows, file.mapping, file.path, split_columns(file, keep)[0], split_columns(file, drop)[0],
-        pseudonym, order, category,
+        pseudonym, order, settings.keeps_category, settings.hide.new,
     )  # fmt: skip
     if file.venues is not None:
         _check_venues(file, file.venues, keep, drop)

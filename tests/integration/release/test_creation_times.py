@@ -76,6 +76,9 @@ def test_new_venues_can_be_hidden(tmp_path: Path) -> None:
     assert new & venues(shown.data)
     made = protect(file, tmp_path / "release", "--method", "crowd", "--seed", SEED, "--set", "hide.new=true")
     assert WARNING not in made.done.stderr
+    assert "so they reveal which venues were new" in shown.done.stderr
+    assert "gives substitutes away; hide them with --set hide.new=true" in shown.done.stderr
+    assert "so they reveal which venues were new" not in made.done.stderr
     assert not new & venues(made.data)
     for words in ((), ("--against", file)):
         assert called("verify", made.folder, *words).returncode == 0
