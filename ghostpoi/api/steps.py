@@ -320,8 +320,8 @@ def report(door: Door, given: Given) -> Report:
     from ghostpoi.reports.page import write_dpia, write_pages
 
     if given.dpia:
-        if given.with_clean or given.compare or given.audit or given.private:
-            raise InputError(f"{option('dpia')} is about one release as it is published; leave the other options out")
+        if others := [option(name) for name in ("with_clean", "compare", "audit", "private") if getattr(given, name)]:
+            raise InputError(f"{option('dpia')} describes a single published release; leave out {' and '.join(others)}")
         return Report((write_dpia(source, given.output, about),))
     if ours and "regions" in read_manifest(folder):
         if given.with_clean:

@@ -81,7 +81,7 @@ def known_names(text: str, flag: str, what: str, known: Iterable[str]) -> list[s
     """Read names that commas separate, each once; refuse an unknown one."""
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if unknown := [name for name in names if name not in known]:
-        raise InputError(f"{option(flag, unknown[0])}: there is no such {what}; choose from {', '.join(known)}")
+        raise InputError(f"{option(flag, unknown[0])}: unknown {what}; choose from {', '.join(known)}")
     return names
 
 

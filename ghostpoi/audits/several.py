@@ -76,8 +76,8 @@ def _audited(folder: Path, release: Path | None, recorded: list[Place], limit: S
     absent = [_shown(place) for place, _ in recorded if not (place / MANIFEST).is_file()]
     if len(where) < 2:
         raise InputError(
-            f"{option('series', folder)}: no longer in place: {', '.join(absent)}, so there are no two releases to "
-            f"compare; move them back, or leave {option('series')} out"
+            f"{option('series', folder)}: fewer than two releases are left, because these are missing: "
+            f"{', '.join(absent)}; move them back, or leave {option('series')} out"
         )
     months, clean = _together([_read(*place, limit) for place in where])
     rows, habits = months[0].channel.symbols, len(clean)

@@ -135,8 +135,8 @@ def _estimate(json: bool, asked: dict[str, Any]) -> None:
     at_scale, fields, texts = divided(wanted, wanted.fields, wanted.set)
     if at_scale:
         raise InputError(
-            f"{option('dry_run')} reads the whole file at once; leave {option('engine')} and the other options of "
-            "regions out, or describe the regions with ghostpoi inspect"
+            f"{option('dry_run')} reads the whole file at once; leave out {option('engine')} and the other region "
+            "options, or use ghostpoi inspect to describe the regions"
         )
     request = rows_request(wanted, fields, texts)
     show(estimate(source_of(wanted.source, wanted.reading), request), json, terminal.estimate)

@@ -77,8 +77,8 @@ class World:
         apart = KDTree(centres).query(centres, k=2)[0][:, 1].min()  # by straight line, infinite for one city
         if reach > MAX_REACH_KM or apart < chord(APART_KM + 2 * reach):
             raise InputError(
-                f"{self.cities:,} cities of up to {self.city_pois.max():,} venues cannot lie {APART_KM:g} km apart; "
-                f"lower {option('cities')} or {option('pois')}, or raise {option('density')}"
+                f"{self.cities:,} cities of up to {self.city_pois.max():,} venues cannot all be placed {APART_KM:g} km "
+                f"apart; lower {option('cities')} or {option('pois')}, or raise {option('density')}"
             )
 
     @cached_property

@@ -90,7 +90,7 @@ class Catalogue:
         crowd, member = self.crowd.copy(), self.member.copy()
         again = stored["again"]
         if crowd[again].any():
-            raise InputError(f"{path} changes crowds of earlier releases; restore it from a copy")
+            raise InputError(f"{path} changes crowds of earlier releases; restore it from a backup")
         crowd[again], member[again] = stored["again_crowd"], stored["again_member"]
         return replace(self, crowd=crowd, member=member).extended(
             **{name: stored[name].astype(object) if name in TEXTS else stored[name] for name in (*ARRAYS, *MORE)}

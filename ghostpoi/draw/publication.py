@@ -180,7 +180,7 @@ def with_identity(
 
 # Which methods read a section of settings, and what others are like.
 READERS: dict[str, tuple[Callable[[AnyMethod], bool], str]] = {
-    "candidates": (lambda method: not method.own_sets, "with its own sets"),
+    "candidates": (lambda method: not method.own_sets, "that builds its own candidate sets"),
     "speed": (lambda method: not isinstance(method, FreeDraw), "that may release any venue"),
     "rounds": (lambda method: method.needs_torch, "without models"),
     **dict.fromkeys(("surrogate", "training"), (lambda method: method.needs_surrogate, "without a surrogate")),
@@ -218,7 +218,7 @@ def device_for(name: str, settings: Publication) -> "torch.device | None":
 
         return device(name)
     if name not in ("auto", "cpu", "cuda"):
-        raise InputError(f"{option('device', name)}: there is no such device; use auto, cpu or cuda")
+        raise InputError(f"{option('device', name)}: unknown device; use auto, cpu or cuda")
     return None
 
 

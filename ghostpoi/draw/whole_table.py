@@ -252,8 +252,8 @@ def check_category(table: Checkins, settings: Publication) -> None:
     followed = settings.candidates.category
     if followed != "exact" and settings.method.own_sets:
         raise InputError(
-            f"candidates.category={followed} has no effect on a method with its own sets; leave it out, or use "
-            f"another method, such as {option('method', 'ghost')}"
+            f"candidates.category={followed} has no effect on a method that builds its own candidate sets; leave it "
+            f"out, or use another method, such as {option('method', 'ghost')}"
         )
     if table.category_field or settings.keeps_category == "any":
         return
@@ -276,7 +276,7 @@ def grouped(table: Checkins, groups: Mapping[str, str], method: AnyMethod) -> Ch
         )
     if unknown := [str(name) for name in table.category_ids if name not in groups]:
         named = f"{unknown[0]!r} and {len(unknown) - 1} more" if len(unknown) > 1 else repr(unknown[0])
-        raise InputError(f"{option('taxonomy')}: it lacks categories of {table.name} ({named}); add a line for each")
+        raise InputError(f"{option('taxonomy')}: categories of {table.name} are missing ({named}); add a line for each")
     return replace(table, category_groups=groups)
 
 

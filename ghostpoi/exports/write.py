@@ -26,7 +26,7 @@ def export(
 ) -> ExportData:
     """Write a release in the form of another tool; with its private folder, also the clean side."""
     if to not in EXPORTS:
-        raise InputError(f"{option('to', to)}: there is no such export; choose one of {', '.join(EXPORTS)}")
+        raise InputError(f"{option('to', to)}: unknown export; choose one of {', '.join(EXPORTS)}")
     form = EXPORTS[to]
     if output.resolve().is_relative_to(release.resolve()):
         raise InputError(f"{option('output', output)} lies inside the release {release}; choose another folder")

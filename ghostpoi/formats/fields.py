@@ -74,7 +74,8 @@ def complete_rows(frame: pl.DataFrame, where: Where, reading: Reading) -> tuple[
 
 def none_complete(source: Source | Path) -> InputError:
     """Say that a dataset has no row that lacks nothing."""
-    return InputError(f"{source}: all rows lack a value; map other columns with {option('map', 'FIELD=COLUMN')}")
+    mapping = option("map", "FIELD=COLUMN")
+    return InputError(f"{source}: no row has a value in every mapped column; map other columns with {mapping}")
 
 
 def places(rows: Longs, where: Where) -> str:

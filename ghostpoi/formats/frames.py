@@ -127,5 +127,5 @@ def _read(read: Callable[[Any], T], frame: Any) -> T:
         raise
     except Exception as e:  # libraries raise errors of many kinds, whose messages quote values
         raise InputError(
-            f"the table cannot be read ({type(e).__name__}); store text, numbers and times in its columns"
+            f"the table cannot be read ({type(e).__name__}); its columns may hold only text, numbers and times"
         ) from None

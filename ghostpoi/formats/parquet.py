@@ -261,7 +261,7 @@ class ParquetRows(Rows):
             table = pa.concat_tables([one.cast(self.schema) for one in tables]).unify_dictionaries()
         except (pa.ArrowException, ValueError):
             raise InputError(
-                f"{self.path}: the types of its columns differ from those of {other}; store the same types"
+                f"{self.path}: its column types differ from those of {other}; store it with the same types"
             ) from None
         return replace(self, held=dict(zip(self.columns, table.columns, strict=True)))
 

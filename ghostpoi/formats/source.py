@@ -85,7 +85,7 @@ class Reading:
              f"{shown['time_format']}: give the form of a date and a time with directives of strptime, "
              "e.g. '%d/%m/%Y %H:%M'"),
             (self.timezone and not is_zone(self.timezone),
-             f"{shown['timezone']}: there is no such zone; give a name such as America/New_York"),
+             f"{shown['timezone']}: unknown time zone; give a name such as America/New_York"),
             (points and points != POSITIONS and not 1 <= self.radius_m <= 5000,
              f"{option('cluster_points', points)}: give a distance from 1m to 5km, e.g. 100m"),
             (points and self.venues,

@@ -22,7 +22,7 @@ def device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name not in ("cpu", "cuda"):
-        raise InputError(f"{option('device', name)}: there is no such device; use auto, cpu or cuda")
+        raise InputError(f"{option('device', name)}: unknown device; use auto, cpu or cuda")
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError(
             f"{option('device', 'cuda')}: torch finds no CUDA card here; use {option('device', 'cpu')} or auto"

@@ -94,8 +94,8 @@ def with_kind(job: Job) -> Job:
         kind = kind or found.kind
         if kind != found.kind:
             raise InputError(
-                f"{job.pieces.pieces[number].path} has another format or other columns than the parts before it; give "
-                "a folder of files of one kind"
+                f"{job.pieces.pieces[number].path} differs from earlier files in its format, columns or fields; give a "
+                "folder in which all files have the same"
             )
     if kind is None:
         raise InputError(f"{job.pieces.path} has no check-ins; give files with at least one row of data")

@@ -234,7 +234,7 @@ def engine_of(scale: Scale) -> Iterator[Engine]:
     """Start an engine: `local` or `dask`. Without the address of a scheduler, Dask starts workers on this machine."""
     workers, scheduler = scale.workers, scale.scheduler
     if scale.engine not in ("local", "dask"):
-        raise InputError(f"{option('engine', scale.engine)}: there is no such engine; use local or dask")
+        raise InputError(f"{option('engine', scale.engine)}: unknown engine; use local or dask")
     if scale.engine == "local":
         if scheduler or workers > 1:
             raise InputError(

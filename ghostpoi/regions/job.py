@@ -186,7 +186,7 @@ def refuse(request: RowsRequest, reading: Reading, series: bool = False) -> None
         if asked:
             raise InputError(
                 f"{named} needs all rows at once, which the engine for regions avoids; leave out {option('engine')}, "
-                f"{option('memory')} and the other options of regions"
+                f"{option('memory')} and the other region options"
             )
 
 

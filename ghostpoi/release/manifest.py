@@ -20,6 +20,7 @@ from ghostpoi.draw.publication import Publication, publication
 from ghostpoi.errors import InputError
 from ghostpoi.files import Repeated, file_hashes, joint_hash, remove_partial, replacing, without_repeats
 from ghostpoi.formats import CheckinFile, Source
+from ghostpoi.formats.content import readable
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.options import option
 from ghostpoi.settings import override
@@ -123,7 +124,7 @@ def _key(private: Path) -> "Ed25519PrivateKey":
         key = None
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError(
-            f"{private / KEY} is not an ed25519 key; restore it from a copy, or delete it to get a new one"
+            f"{private / KEY} is not an ed25519 key; restore it from a backup, or delete it to get a new one"
         )
     return key
 
@@ -184,14 +185,12 @@ def read_manifest(release: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{release} has no {MANIFEST}, so it is not a complete release; make it again with protect")
     try:
-        with path.open("rb") as file:
+        with readable(path), path.open("rb") as file:
             text = file.read(MAX_BYTES + 1)
         if len(text) > MAX_BYTES:
             raise ValueError(f"it is larger than {MAX_BYTES >> 20} MiB")
         manifest: dict[str, Any] = json.loads(text.decode("utf-8"), object_pairs_hook=without_repeats)
         _check_shape(manifest)
-    except OSError as e:
-        raise InputError(f"{path} cannot be read ({(e.strerror or str(e)).lower()}); change its permissions") from None
     except Repeated as e:  # what is lost could be anything
         raise InputError(f"{path} names {e} twice in one object; make the release again with protect") from None
     except (ValueError, RecursionError) as e:

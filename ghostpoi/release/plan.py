@@ -243,15 +243,15 @@ def check_kept(file: CheckinFile, settings: Publication) -> str | None:
     count = f"{len(file.missing):,} row{'s' * (not one)} {what} ({file.missing_at})"
     if not len(file.kept):
         return f"{count}: left out of the release"
+    replaced = ""
     if settings.hides_users:
-        ids = "its user id" if one else "their user ids"
+        replaced = "pseudonyms replace all user ids"
+    elif settings.reorders:
+        replaced = f"{option('times', settings.identity.times)} replaces all times"
+    if replaced:
         raise InputError(
-            f"{file.path}: {count} would keep {ids}, which pseudonyms replace; use {option('missing', 'drop')}"
-        )
-    if settings.reorders:
-        raise InputError(
-            f"{file.path}: {count} would keep {'its time' if one else 'their times'}, which "
-            f"{option('times', settings.identity.times)} replaces; use {option('missing', 'drop')}"
+            f"{file.path}: {replaced}, but {count} would keep {'its own' if one else 'theirs'}; drop "
+            f"{'this row' if one else 'these rows'} with {option('missing', 'drop')}"
         )
     if one:
         return f"{count}: kept as it is, so it shows a genuine visit; {option('missing', 'drop')} leaves it out"

@@ -394,7 +394,7 @@ def read_pairs(private: Path, released: Checkins, name: str) -> Pairs:
             pairs = Pairs(clean, drawn, shown, time, *venues)
             same = np.array_equal(file["poi_id"][drawn], released.venue_ids[released.venue].astype(str))
     except (OSError, ValueError, KeyError, IndexError, EOFError):
-        raise InputError(f"{path} cannot be read; restore it from a copy or make the release again") from None
+        raise InputError(f"{path} cannot be read; restore it from a backup or make the release again") from None
     if not same:
         raise InputError(f"{path} belongs to another release than {name}; give that release's private folder")
     return pairs

@@ -197,7 +197,7 @@ def render_dpia(release: Path, view: ReleaseView, about: About) -> str:
     """Return the page as HTML; refuse a release whose audit does not say anything about people."""
     audit: Mapping[str, Any] = view.manifest.get("audit") or {}
     if "persons" not in audit:
-        raise InputError(f"{release} has no audit of persons, which this page states; run ghostpoi audit first")
+        raise InputError(f"{release} has no audit of persons, and this page reports one; run ghostpoi audit first")
     persons = audit["persons"] or {}
     every = person_rows(persons)
     shown = [row for row in every if row.control is not None or not persons["control"]]

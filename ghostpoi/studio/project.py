@@ -188,5 +188,5 @@ def _share(percent: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise InputError(f"{percent!r} is not a share from 0 to 100 percent")
+        raise InputError(f"{percent!r} is not a percentage; enter a number from 0 to 100")
     return round(value, 6)

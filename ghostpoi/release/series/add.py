@@ -38,7 +38,7 @@ def open_series(request: ReleaseRequest, folder: Path) -> Series:
     if (folder / ledger.NOTE).exists():
         series = ledger.read_series(folder)
         if broken := ledger.damage(series):
-            raise InputError(f"the series folder {folder} is damaged: {'; '.join(broken)}; restore it from a copy")
+            raise InputError(f"the series folder {folder} is damaged: {'; '.join(broken)}; restore it from a backup")
     else:
         ledger.check_new(folder)
     if series is None or not series.entries:  # nothing was released, so nothing is fixed but the seed

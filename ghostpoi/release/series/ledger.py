@@ -112,7 +112,7 @@ def read_series(folder: Path) -> Series:
             tuple(map(str, found.get("forgotten", ()))),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError):  # the message must not quote the note: it holds the seed
-        raise InputError(f"{path} is damaged; restore the series folder from a copy") from None
+        raise InputError(f"{path} is damaged; restore the series folder from a backup") from None
 
 
 def _entry(stored: dict[str, Any]) -> Entry:
@@ -133,7 +133,7 @@ def check_new(folder: Path) -> None:
     if folder.exists() and any(not path.match(f".{NOTE}.*{PARTIAL}") for path in folder.iterdir()):
         raise InputError(
             f"{option('series', folder)} holds files but no {NOTE}, so it is another folder or a part of a series; "
-            "give an empty or new folder, or restore the series from a copy"
+            "give an empty or new folder, or restore the series from a backup"
         )
 
 
@@ -162,7 +162,7 @@ def read_catalogue(series: Series) -> Catalogue:
         for entry in series.entries:
             catalogue = catalogue.load_more(series.named("venues", entry.number, ".npz"))
     except UNREADABLE:
-        raise InputError(f"the venues in {series.folder} cannot be read; restore the folder from a copy") from None
+        raise InputError(f"the venues in {series.folder} cannot be read; restore the folder from a backup") from None
     return catalogue
 
 
@@ -347,7 +347,7 @@ def read_table(
             f"that protect wrote with {option('private')}"
         ) from None
     except UNREADABLE:
-        raise InputError(f"{private / VENUES} cannot be read; restore it from a copy") from None
+        raise InputError(f"{private / VENUES} cannot be read; restore it from a backup") from None
     if not clean:
         return with_crowds(table, known, method)
     try:
@@ -357,7 +357,7 @@ def read_table(
             return with_crowds(table, known, method, repeated)
     except UNREADABLE:
         pass
-    raise InputError(f"{private} does not fit the file; give the private folder of this release")
+    raise InputError(f"{private} does not match the clean file; give the private folder of this release")
 
 
 def read_fields(private: Path, kept: KeptCrowds | None, file: CheckinFile, like: Rows) -> tuple[Rows, Ints] | None:

@@ -48,7 +48,7 @@ def verify_series(folder: Path) -> list[Check]:
     broken = ledger.damage(series)
     if broken:
         more = f" and {len(broken) - MAX_NAMED} more" if len(broken) > MAX_NAMED else ""
-        detail = f"{'; '.join(broken[:MAX_NAMED])}{more}: restore the folder from a copy"
+        detail = f"{'; '.join(broken[:MAX_NAMED])}{more}: restore the folder from a backup"
         return [Check("files", False, detail)]
     count = sum(len(entry.files) for entry in series.entries)
     rows = ledger.kept(series, ledger.ROWS)["row"]
@@ -110,7 +110,7 @@ def forget(folder: Path, user: str) -> dict[str, Any]:
     with locked(folder.resolve()):
         series = ledger.read_series(folder)
         if broken := ledger.damage(series):
-            raise InputError(f"{folder}: {broken[0]}; restore the folder from a copy")
+            raise InputError(f"{folder}: {broken[0]}; restore the folder from a backup")
         written, rows, released = ledger.user_keys([user], series.seed)[0], 0, []
         for entry in series.entries:
             users = ledger.read(series, ledger.USERS, entry)

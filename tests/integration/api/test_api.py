@@ -119,7 +119,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "mixed objects": (as_pandas().assign(mood=[1, *["a"] * (len(rich_frame()) - 1)]), {}, "cannot be read"),
     "unknown method": (rich_frame(), {"method": "gost"}, "no method 'gost'; did you mean ghost"),
     "unknown protocol": (rich_frame(), {"protocol": "weak"}, "no protocol 'weak'"),
-    "unknown device": (rich_frame(), {"device": "tpu"}, "no such device"),
+    "unknown device": (rich_frame(), {"device": "tpu"}, "unknown device"),
     "bad setting": (rich_frame(), {"set": ["filters.nope=1"]}, "no setting 'nope'"),
     "no such column": (rich_frame(), {"map": {"poi": "nope"}}, "no column 'nope'"),
     "no columns found": (rich_frame(), {"map": None}, "no column looks like the user"),

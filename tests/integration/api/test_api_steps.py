@@ -231,7 +231,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a short seed": (lambda: made(frame(), seed=5), "leave seed= out, or add allow_short_seed=True for an experiment"),
     "a victim": (
         lambda: ghostpoi.audit(city(), release().folder, victim="x"),
-        'victim=["x"]: there is no such victim; choose from ',
+        'victim=["x"]: unknown victim; choose from ',
     ),
     "two contradictions": (
         lambda: ghostpoi.audit(city(), release().folder, replace=True, store=False),
@@ -246,7 +246,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         lambda: ghostpoi.protect(city(), output=release().folder, **given("txt")),
         "exists already; choose another folder with output=, or replace it with force=True",
     ),
-    "an export": (lambda: ghostpoi.export(release().folder, "x", "y"), 'to="x": there is no such export; choose one '),
+    "an export": (lambda: ghostpoi.export(release().folder, "x", "y"), 'to="x": unknown export; choose one '),
     "a page": (
         lambda: ghostpoi.report(release().folder, private="a b"),
         "private= is for a page with clean data; add with_clean=True, or leave private= out",

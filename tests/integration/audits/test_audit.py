@@ -248,7 +248,7 @@ def test_other_refusals(tmp_path: Path, files: Callable[[str], tuple[Path, Path]
         run(file, release, set=("filters.val_share=0",))
     with pytest.raises(InputError, match="--leak 0: give a share above 0"):
         run(file, release, leak=0.0)
-    with pytest.raises(InputError, match="--adversaries ghost: there is no such adversary; choose from none, bridge"):
+    with pytest.raises(InputError, match="--adversaries ghost: unknown adversary; choose from none, bridge"):
         parse_adversaries("none,ghost")
     with pytest.raises(InputError, match=r"cannot be used .+; choose another with --cache"):
         run(file, release, cache=file / "inside")

@@ -14,7 +14,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "unknown method": (("--method", "gost"), r"there is no method 'gost'; did you mean ghost\?"),
     "unheard-of method": (("--method", "xyzzy"), r"there is no method 'xyzzy'; choose one of ghost, ghost-sym, .+"),
     "unknown protocol": (("--protocol", "weak"), r"there is no protocol 'weak'; choose one of strong, paper"),
-    "unknown device": (("--device", "tpu"), r"--device tpu: there is no such device; use auto, cpu or cuda"),
+    "unknown device": (("--device", "tpu"), r"--device tpu: unknown device; use auto, cpu or cuda"),
     "bad set": (("--set", "method.alpha"), r"--set 'method.alpha' is not of the form .+"),
     "unknown section": (("--set", "methods.alpha=1"), r".+there is no section 'methods'; sections are .+"),
     "another method's setting": (("--method", "pgd", "--set", "method.alpha=1"), r".+has no setting 'alpha'; .+"),

@@ -236,7 +236,7 @@ def test_any_category_is_said_to_change() -> None:
     ("lines", "more", "said"),
     [
         (["bar,food"], [], "--taxonomy has no effect unless crowds follow groups; add --set method.category=group"),
-        (["bar,food"], ["--set", "method.category=group"], "it lacks categories of"),
+        (["bar,food"], ["--set", "method.category=group"], "--taxonomy: categories of"),
         (["bar,food", "bar,drinks"], [], "line 3: 'bar' is in two groups"),
         (["bar"], [], "line 2: the category or its group is missing"),
         ([], [], "is empty; give a CSV file with the header line category,group"),

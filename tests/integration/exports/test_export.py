@@ -157,7 +157,7 @@ def test_every_export_has_plain_files_and_repeats_itself(name: str, private: boo
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--to", "recbola"], "--to recbola: there is no such export; choose one of recbole"),
+        (["--to", "recbola"], "--to recbola: unknown export; choose one of recbole"),
         (["-o", "RELEASE/export"], "lies inside the release"),
         (["-o", "nowhere/export"], "the folder nowhere does not exist; create it first"),
         (["-o", "there"], "there exists already; choose another folder with -o, or remove it"),

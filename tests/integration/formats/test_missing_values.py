@@ -160,8 +160,8 @@ def test_kept_rows_would_keep_their_user_ids_beside_pseudonyms(more: list[str], 
     words = ["protect", gappy(), "-o", tmp_path / "r", "--keep", "note", "--pseudonyms", "week", *more]
     said = sentence(called(*words, "--missing", "keep"))
     assert said == (
-        f"{gappy()}: 7 rows with missing values ({AT}) would keep their user ids, which pseudonyms replace; "
-        "use --missing drop"
+        f"{gappy()}: pseudonyms replace all user ids, but 7 rows with missing values ({AT}) would keep theirs; "
+        "drop these rows with --missing drop"
     )
     assert not list(tmp_path.iterdir())
 
@@ -184,7 +184,7 @@ def test_parquet_rows_are_kept_too(tmp_path: Path) -> None:
 def test_a_file_in_which_every_row_lacks_a_value(tmp_path: Path) -> None:
     path = written("all-gaps.csv", lambda v: f"{v.user},,{v.lat},{v.lon},1", "user,poi,lat,lon,time\n")
     said = sentence(called("inspect", path, "--missing", "drop"))
-    assert said == f"{path}: all rows lack a value; map other columns with --map FIELD=COLUMN"
+    assert said == f"{path}: no row has a value in every mapped column; map other columns with --map FIELD=COLUMN"
 
 
 @pytest.mark.parametrize("text", ["NA", "n/a", "null", "None", "NaN", "NaT", "<NA>", "#N/A", "\\N", " NA ", ""])

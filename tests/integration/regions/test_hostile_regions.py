@@ -148,4 +148,4 @@ def test_some_row_must_lack_nothing(tmp_path: Path) -> None:
     world = parts(tmp_path / "world", 2, rows().with_columns(latitude=pl.lit(None, pl.Float64)))
     for engine in (LOCAL, ()):
         said = sentence(called("protect", world, "-o", tmp_path / "release", "--missing", "drop", *engine))
-        assert said == f"{world}: all rows lack a value; map other columns with --map FIELD=COLUMN"
+        assert said == f"{world}: no row has a value in every mapped column; map other columns with --map FIELD=COLUMN"

@@ -91,6 +91,6 @@ def test_the_api_and_what_is_refused() -> None:
     found = ghostpoi.inspect(three_cities(), engine="local", map={"region": "city"}, set={"regions.most_rows": 2000})
     assert found.summary["regions"]["count"] > 3
     assert max(one["rows"] for one in found.summary["regions"]["largest"]) <= 2000
-    assert "--engine nowhere: there is no such engine" in sentence(called("inspect", one_city(), "--engine", "nowhere"))
+    assert "--engine nowhere: unknown engine" in sentence(called("inspect", one_city(), "--engine", "nowhere"))
     refused = sentence(called("inspect", one_city(), *BY_REGION, "--set", "method.category=group"))
     assert refused.startswith("--set method.category=group needs all rows at once")

@@ -243,7 +243,7 @@ def test_a_region_that_fails_is_named_and_the_others_finish(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--engine", "spark"), "--engine spark: there is no such engine; use local or dask"),
+        (("--engine", "spark"), "--engine spark: unknown engine; use local or dask"),
         (("--workers", "2"), "--workers and --scheduler are for Dask; add --engine dask"),
         (("--memory", "much"), "--memory 'much' is not a size; give a number with a unit, e.g. --memory 20GB"),
         ((*LOCAL, "--map", "region=town"), "has no column 'town'"),
@@ -259,7 +259,7 @@ def test_parts_must_be_of_one_kind(tmp_path: Path) -> None:
     data = parts(tmp_path / "data", 2)
     pl.read_parquet(data / "part-001.parquet").rename({"city": "town"}).write_parquet(data / "part-001.parquet")
     said = sentence(called("protect", data, "-o", tmp_path / "release", *SEED, *LOCAL))
-    assert "has another format or other columns" in said
+    assert "differs from earlier files in its format" in said
 
 
 def test_a_damaged_part_is_named(tmp_path: Path) -> None:

@@ -106,15 +106,15 @@ def test_categories_do_not_matter(category: str, tmp_path: Path) -> None:
 def test_a_method_with_its_own_sets_refuses_the_setting(words: list[str], tmp_path: Path) -> None:
     command, *more = (word.replace("OUT", str(tmp_path / "out")) for word in words)
     said = sentence(called(command, snap(), *more, *LEARNED))
-    assert said.startswith("candidates.category=learned has no effect on a method with its own sets; leave it out, or ")
+    assert said.startswith("candidates.category=learned has no effect on a method that builds its own ")
     assert "ghost" in said
 
 
 @pytest.mark.parametrize(
     ("method", "setting", "kind"),
     [
-        ("crowd", "candidates.radius_km=2.0", "with its own sets"),
-        ("k-anonymous", "candidates.max_candidates=5", "with its own sets"),
+        ("crowd", "candidates.radius_km=2.0", "that builds its own candidate sets"),
+        ("k-anonymous", "candidates.max_candidates=5", "that builds its own candidate sets"),
         ("geo-indistinguishability", "speed.limit_kmh=90.0", "that may release any venue"),
         ("crowd", "rounds.outer=3", "without models"),
         ("random", "surrogate.dim=16", "without a surrogate"),

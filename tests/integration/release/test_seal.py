@@ -132,7 +132,7 @@ def test_a_key_that_is_none(tmp_path: Path) -> None:
     (made.private / "signing.key").write_bytes(b"x")
     said = sentence(called("protect", city(), "-o", made.folder, "--method", "random", *SETS, "--force"))
     assert said == (
-        f"{made.private / 'signing.key'} is not an ed25519 key; restore it from a copy, or delete it to get a new one"
+        f"{made.private / 'signing.key'} is not an ed25519 key; restore it from a backup, or delete it to get a new one"
     )
 
 

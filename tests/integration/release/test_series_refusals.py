@@ -108,7 +108,7 @@ def test_a_note_that_is_damaged(here: Path) -> None:
     for text in (whole[:-20], whole[: len(whole) // 2], "", "[]", *(whole.replace(*swap) for swap in swaps)):
         note.write_text(text)
         said = refused(here)
-        assert said == f"{note} is damaged; restore the series folder from a copy"
+        assert said == f"{note} is damaged; restore the series folder from a backup"
         assert seed not in said
         assert sentence(called("series", "show", here / "series")) == said
 
@@ -121,7 +121,9 @@ def test_a_folder_that_has_lost_a_file(name: str, how: str, here: Path) -> None:
         path.unlink()
     else:
         path.write_bytes(path.read_bytes() + b"x")
-    assert refused(here) == (f"the series folder {here / 'series'} is damaged: {name} is {how}; restore it from a copy")
+    assert refused(here) == (
+        f"the series folder {here / 'series'} is damaged: {name} is {how}; restore it from a backup"
+    )
     done = called("series", "verify", here / "series")
     assert done.returncode == 1
     assert f"{name} is {how}" in done.stdout
@@ -247,7 +249,9 @@ def test_an_audit_goes_on_without_a_release_that_moved(tmp_path: Path) -> None:
     assert found["verdict"].endswith(f" Not compared, because no longer in place: {tmp_path / '0'}.")
     (tmp_path / "1").rename(tmp_path / "elsewhere-too")
     said = sentence(called("audit", days(40, 60), tmp_path / "2", "--series", tmp_path / "series"))
-    assert f"no longer in place: {tmp_path / '0'}, {tmp_path / '1'}, so there are no two releases to compare" in said
+    assert (
+        f"fewer than two releases are left, because these are missing: {tmp_path / '0'}, {tmp_path / '1'}; move" in said
+    )
 
 
 def test_a_release_that_needs_its_private_folder(here: Path) -> None:

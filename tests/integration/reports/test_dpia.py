@@ -73,9 +73,9 @@ def test_it_prints_on_two_sides_with_every_figure(page: Path, tmp_path: Path) ->
 def test_it_needs_an_audit_and_a_release_folder(tmp_path: Path) -> None:
     folder = release("crowd", "txt").folder
     assert sentence(called("report", folder, "--dpia")) == (
-        f"{folder} has no audit of persons, which this page states; run ghostpoi audit first"
+        f"{folder} has no audit of persons, and this page reports one; run ghostpoi audit first"
     )
     assert sentence(called("report", city(), "--dpia")).startswith("--dpia is about a release of protect")
-    assert sentence(called("report", folder, "--dpia", "--with-clean")).startswith(
-        "--dpia is about one release as it is published"
+    assert sentence(called("report", folder, "--dpia", "--with-clean", "--private", folder)) == (
+        "--dpia describes a single published release; leave out --with-clean and --private"
     )

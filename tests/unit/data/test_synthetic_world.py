@@ -206,9 +206,11 @@ def test_only_one_city_is_held_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_pa
         (("--cities", 3, "--users", 1, "--pois", 2, "--days", 1, "--seed", 5),
          "the world has no check-ins; raise --cities, --users or --days"),
         (("--cities", 3, "--density", 0.001),
-         "3 cities of up to 2,688 venues cannot lie 100 km apart; lower --cities or --pois, or raise --density"),
+         "3 cities of up to 2,688 venues cannot all be placed 100 km apart; lower --cities or --pois, or "
+         "raise --density"),
         (("--cities", 5000, "--pois", 9000),
-         "5,000 cities of up to 128,084 venues cannot lie 100 km apart; lower --cities or --pois, or raise --density"),
+         "5,000 cities of up to 128,084 venues cannot all be placed 100 km apart; lower --cities or --pois, "
+         "or raise --density"),
         (("--travellers", 0), "--travellers is for several cities; add --cities"),
         (("--rows-per-part", 10), "--rows-per-part is for several cities; add --cities"),
         (("--format", "csv"), "--format is for several cities; add --cities"),

@@ -110,7 +110,7 @@ GOOD = "u;p;1.5;2;2012-04-03 10:00\n"
         (GOOD, ["--time-format", "%d/%m/%Y"], ", line 2: the time '2012-04-03 10:00' cannot be read; it must have the"),
         (GOOD, ["--time-format", "%H:%M"], "--time-format '%H:%M': give the form of a date and a time"),
         (GOOD, ["--time-format", "%d/%m/%Q"], "--time-format '%d/%m/%Q': give the form of a date and a time"),
-        (GOOD, ["--timezone", "Mars/Base"], "--timezone 'Mars/Base': there is no such zone; give a name such as"),
+        (GOOD, ["--timezone", "Mars/Base"], "--timezone 'Mars/Base': unknown time zone; give a name such as"),
         (
             "u;p;1;2;2012-03-11 02:30:00\n",
             ["--timezone", "America/New_York"],

@@ -66,8 +66,8 @@ def test_the_settings_file_and_the_commands_repeat_the_decisions(project: Projec
 @pytest.mark.parametrize(
     ("change", "says"),
     [({"size": "7"}, "8 to 128"), ({"size": "x"}, "8 to 128"), ({"reach_km": "-1"}, "1 to 40"),
-     ({"times": "week"}, "none of"), ({"purpose": "me"}, "none of"), ({"limit-persons": "101"}, "100 percent"),
-     ({"limit-persons": "nan"}, "100 percent")],
+     ({"times": "week"}, "none of"), ({"purpose": "me"}, "none of"), ({"limit-persons": "101"}, "from 0 to 100"),
+     ({"limit-persons": "nan"}, "from 0 to 100")],
 )  # fmt: skip
 def test_values_that_no_dial_has_are_refused(project: Project, change: dict[str, str], says: str) -> None:
     with pytest.raises(InputError, match=says):
