@@ -44,10 +44,10 @@ RELEASES: dict[str, tuple[str | None, list[str]]] = {  # the preset of each, and
 }  # fmt: skip
 SQUARE = 1 / 111.195  # degrees in a kilometre
 ROWS = {  # of the table: the text and the format of each figure
-    "one_of_four_part": ("one of four known check-ins, to the part of the day and the place, singles out", ".1%"),
-    "four_part": ("the same, with those of one session together", ".1%"),
-    "one_of_four_hour": ("one of four, to the hour and the place", ".1%"),
-    "four_hour": ("the same, with those of one session together", ".1%"),
+    "one_of_four_part": ("people singled out by one of four known check-ins (part of the day and place)", ".1%"),
+    "four_part": ("the same, by those in one session together", ".1%"),
+    "one_of_four_hour": ("people singled out by one of four known check-ins (hour and place)", ".1%"),
+    "four_hour": ("the same, by those in one session together", ".1%"),
     "joined_second": ("rows joined by the time", ".1%"),
     "joined_minute": ("rows joined by the minute", ".1%"),
     "joined_week": ("rows joined by the time of the week", ".1%"),
@@ -57,8 +57,8 @@ ROWS = {  # of the table: the text and the format of each figure
     "linked_control": ("control: all assigned to the most active person", ".0%"),
     "home_exact": ("homes named exactly", ".0%"),
     "home_within_1km": ("homes named within 1 km", ".0%"),
-    "flows": ("flows between 1 km squares by part of the day, common part", ".3f"),
-    "mean_km": ("mean km", ".2f"),
+    "flows": ("common part of flows between 1 km squares, by part of the day", ".3f"),
+    "mean_km": ("mean displacement, km", ".2f"),
     "withheld": ("rows left out", ".1%"),
 }
 
