@@ -79,7 +79,7 @@ def look_over(page: Path, folder: Path) -> None:
 def pictures() -> None:
     """Take the first screen of the demo's public page and the city of its private one; the data is synthetic."""
     with tempfile.TemporaryDirectory() as scratch:
-        demo(Path(scratch))
+        demo(Path(scratch), quick=False)
         shoot(Path(scratch) / "release" / PAGE, Path(scratch) / "release.private" / PAGE)
 
 

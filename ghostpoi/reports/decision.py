@@ -140,7 +140,8 @@ def _learned(audit: AuditView, leak: str, found: GivenAway) -> Answer:
     clean = max(audit.clean.acc1["mean"] - audit.controls[found.control].acc1["mean"], 0.0)
     holder = f"somebody who holds {_short(audit.leak)} of the real data" if leak == "with_leak" else "anybody"
     unsure = verdict == SHORT[UNSURE] or (not verdict and found.verdict == CANNOT_TELL)
-    text = f"more of the next visits can be guessed with the release than without it, by {holder}."
+    text = "more of the next visits can be guessed with the release than without it"
+    text += f", by {holder}." if leak == "with_leak" else "."
     if (found.high if unsure else found.mean) <= 0:
         text = f"The release does not help {holder} to guess next visits."
     text += f"{allowed} With the real data it is {_short(clean)}."
