@@ -1,5 +1,6 @@
 """The application: commands with the options that options.toml declares, exit codes and error messages."""
 
+import atexit
 import contextlib
 import inspect
 import io
@@ -184,6 +185,7 @@ def main() -> None:
         _fail(_unexpected(e))
     if code == 130:  # typer returns this after Ctrl-C
         _interrupted()
+    atexit.register(_ignore_signals)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -200,9 +202,14 @@ def _hide_password() -> None:
             os.execv(sys.executable, [*sys.orig_argv[:at], url, *sys.orig_argv[at + 1 :]])
 
 
-def _interrupted() -> None:
-    for name in (signal.SIGINT, signal.SIGTERM):  # once is enough: what follows must not be interrupted itself
+def _ignore_signals() -> None:
+    """Let nothing interrupt the exit, in which libraries would print a traceback."""
+    for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN)
+
+
+def _interrupted() -> None:
+    _ignore_signals()
     say(f"ghostpoi: {interruption()}")
     sys.exit(130)
 
