@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ghostpoi import formats
-from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.checkins import Checkins, duplicates
 from ghostpoi.data.displacement import MoveCounts, moves, published, without_category
 from ghostpoi.draw.publication import Checkpoint, device_for
 from ghostpoi.draw.table import protect_table
@@ -34,7 +34,7 @@ from ghostpoi.regions.reorder import table_of, write_changed, write_part
 from ghostpoi.release import make, private_folder
 from ghostpoi.release.identity import MAP, check_span
 from ghostpoi.release.manifest import store_manifest
-from ghostpoi.release.plan import ReleasedRows, is_small, plan, release_rows, without_draws
+from ghostpoi.release.plan import ReleasedRows, is_small, plan, release_rows, tell_duplicates, without_draws
 from ghostpoi.release.private_folder import PRIVATE_PAIRS, Note, ReleaseRequest, Run
 
 PER_ROW = ("user", "venue", "category", "lat", "lon", "time", "crossing")
@@ -83,6 +83,7 @@ def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
 
 
 FIGURES, PAIRS = "figures", "pairs.npz"  # the manifest of a region and how far its rows were moved; its pairs
+REPEATS = "duplicates"  # in the manifest of a region, but not of the release: how many of its rows repeat others
 
 
 def protect_region(job: Job, number: int) -> None:
@@ -120,13 +121,15 @@ def _protected(work: Path, job: Job, region: Region, file: CheckinFile) -> tuple
     written = without_rows(file) if withheld else make.write_data(make.in_memory(file), file, released)
     described, table = make.described_data(request, file, released, written), released.whole.table
     moved = MoveCounts.of(moves(table.venues, table.venue, venues.poi))
-    return replace(released, rows=written.all_rows), (released.manifest | described, moved)
+    private = {REPEATS: duplicates(table)}
+    return replace(released, rows=written.all_rows), (released.manifest | described | private, moved)
 
 
-def joint_manifest(job: Job) -> dict[str, Any]:
-    """Join the manifests of all regions."""
+def joint_manifest(job: Job, say: Say) -> dict[str, Any]:
+    """Join the manifests of all regions; tell how many rows repeat others."""
     stored = [pickle.loads((folder / FIGURES).read_bytes()) for folder in job.results(RELEASED)]
     each = [manifest for manifest, _ in stored]
+    tell_duplicates(sum(one.pop(REPEATS) for one in each), say)
     found, first = joint_figures(stored), each[0]
     steps = {name: sum(one["speed"][name] for one in each) for name in ("steps", "steps_over_limit")}
     joint: dict[str, Any] = first | found | {"speed": first["speed"] | steps, "data": first["data"] | found["data"]}
@@ -163,7 +166,7 @@ def _released_rows(job: Job, piece: int, name: str) -> Rows | None:
 
 
 WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
-LAYOUT = "keys"  # of the results: those of older versions are useless
+LAYOUT = "repeats"  # of the results: those of older versions are useless
 
 
 Made = tuple[dict[str, Any], ReleasedRows | None]  # the manifest; the rows, if all were in memory at once
@@ -247,7 +250,7 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
     )  # fmt: skip
     if failed:
         raise _failure(job, failed)
-    manifest = joint_manifest(job)
+    manifest = joint_manifest(job, say)
     if manifest["rows"]["withheld"] == sum(region.rows for region in job.regions):
         raise InputError(
             f"{request.file}: no venue has a candidate, so all rows would be withheld; leave out "

@@ -60,8 +60,7 @@ def figures(
     moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
     rows: dict[str, Any] = {
         **whole_table.count_rows(whole, released), "withheld": len(whole.table) - len(shown),
-        "hidden": whole_table.hidden_rows(whole), "duplicates": duplicates(whole.table), **genuine,
-        **({"missing": dict(missing)} if missing else {}),
+        "hidden": whole_table.hidden_rows(whole), **genuine, **({"missing": dict(missing)} if missing else {}),
     }  # fmt: skip
     found = {"rows": rows, "plausibility": moved if whole.table.category_field else without_category(moved)}
     return without_draws(found) if whole_file and (whole.repeated.any() or is_small(rows)) else found
@@ -144,6 +143,7 @@ def plan(
         row.replace_ids(file.mapping["user"], np.array(["1"], object))
     for text in [*columns.warnings, *more, *filter(None, (noted, _taken_for_utc(file)))]:
         say(f"warning: {text}")
+    tell_duplicates(duplicates(table), say)
     lap("reading and testing columns")
     whole = prepare(table, settings, whole_file, part.kept if part else None)
     anywhere = isinstance(settings.method, FreeDraw)
@@ -222,6 +222,13 @@ def _taken_for_utc(file: CheckinFile) -> str | None:
     times = "1 time states" if count == 1 else f"{count:,} times state"
     remedy = f"name the zone with {option('timezone', 'ZONE')}" if is_text else "store them with their zone"
     return f"{times} no time zone and count as UTC; {remedy} if it is another"
+
+
+def tell_duplicates(count: int, say: Say) -> None:
+    """Tell the publisher, and no recipient, how many rows are released as one that they repeat."""
+    if count:
+        rows = "1 row repeats" if count == 1 else f"{count:,} rows repeat"
+        say(f"note: {rows} another row's user, time and venue, and its release")
 
 
 def in_file(file: CheckinFile, donor: Longs, shown: Longs) -> tuple[Longs, Longs]:

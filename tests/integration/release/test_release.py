@@ -258,7 +258,7 @@ KEYS = {
     },
     "columns": {"fields", "changed_with_the_venue", "kept", "why", "dropped", "kept_on_request"},
     "disclosure": {"category", "category_groups", "aggregates"},
-    "rows": {"in_sessions", "outside_sessions", "withheld", "hidden", "duplicates", "left_genuine", "drawn_own"},
+    "rows": {"in_sessions", "outside_sessions", "withheld", "hidden", "left_genuine", "drawn_own"},
     "plausibility": {"substitution_rate", "category_match", "beyond_1km", "mean_km", "p95_km"},
     "speed": {"limit_kmh", "min_gap_s", "steps", "steps_over_limit"},
     "data": {"file", "format", "rows", "sha256"},
