@@ -108,7 +108,7 @@ def classify(
     check_forms(tests, path, [*change, *keep, *drop])
     if pseudonym is None:
         check_user_ids(rows, mapping, path, keep)
-    of_user = [name for name in kind if name not in change or tests.is_constant(name, table.user)]
+    of_user = [n for n in kind if n not in change or constant_within(value_codes(rows.get_column(n)), table.user)]
     warnings = list(check_identifiers(rows, of_user, path, keep))
     sample = tests.sample(change)
     found = {name: tests.finding(name, sample) for name in kind if name not in change}
@@ -219,11 +219,6 @@ class Tests:
         if constant_within(code, table.user):
             return "user"
         return "change" if self._repeated and constant_within(code, self._variant) else "varying"
-
-    def is_constant(self, name: str, group: Ints | Longs) -> bool:
-        """Return whether all rows of each group have the same value, and not all rows of the file."""
-        code = value_codes(self.rows.get_column(name))
-        return bool(code.max()) and constant_within(code, group)
 
     def constant_in(self, name: str) -> Ints | Longs | None:
         """Return the venues, categories or variants of venues, (N,), in which a column is constant, or None."""

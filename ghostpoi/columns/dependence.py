@@ -172,6 +172,13 @@ def clear_gain(named: Bools, control: Bools) -> float:
     return gain if gain > max(VENUE_GAIN, ERRORS * error) else 0.0
 
 
+def shuffled_inside(group: Longs, seed: int) -> Longs:
+    """Return a random row of the same group for every row, each row once, (N,)."""
+    out = np.empty(len(group), np.int64)
+    out[np.argsort(group, kind="stable")] = np.lexsort((np.random.default_rng(seed).random(len(group)), group))
+    return out
+
+
 @dataclass(frozen=True)
 class Units:
     """What is tested, rows or users, with the venues that a value could predict, and what a release shows of them."""
@@ -189,12 +196,7 @@ class Units:
     @cached_property
     def shuffled(self) -> tuple[Longs, ...]:
         """Another unit of the same group for every unit, (n,), for each grouping."""
-        found = []
-        for seed, group in enumerate(self.groups, 1):
-            found.append(np.empty(len(group), np.int64))
-            drawn = np.lexsort((np.random.default_rng(seed).random(len(group)), group))
-            found[-1][np.argsort(group, kind="stable")] = drawn
-        return tuple(found)
+        return tuple(shuffled_inside(group, seed) for seed, group in enumerate(self.groups, 1))
 
     @cached_property
     def predictor(self) -> dict[str, Predictor]:
@@ -222,7 +224,7 @@ def tested_rows(related: RelatedVenues, most: int) -> Longs:
 def of_rows(related: RelatedVenues, rows: Longs, shown: Longs | None = None) -> Units:
     """Return the units of a column that varies within users."""
     table = related.table
-    venue = {name: v for name, v in related.of_rows(rows).items() if name != "usual"}
+    venue = {name: v[rows] for name, v in related.venue.items() if name != "usual"}
     user, time = table.user[rows].astype(np.int64), table.time[rows]
     alone = len(rows) < FEW_ROWS * len(np.unique(user))
     hour, weekday, period = time // 3600 % 24, (time // 86_400 + 3) % 7, _period(time)
@@ -329,6 +331,9 @@ def position_gain(code: Longs, venue: Ints, units: Units) -> float:
     if min(learn.sum(), test.sum()) < FEWEST:
         return 0.0
     away = units.xy[venue] - units.xy[venue][learn].mean(axis=0)
+    if units.shown is not None:  # the release shows it, and so where such venues are
+        shown = units.shown[venue] + 1
+        away -= np.stack([_means(shown, axis, learn)[shown] for axis in away.T], axis=1)
     total = float((away[test] ** 2).sum(axis=1).mean())
     if not total:
         return 0.0

@@ -12,7 +12,7 @@ from itertools import chain, product
 import numpy as np
 import polars as pl
 
-from ghostpoi.columns.dependence import value_codes
+from ghostpoi.columns.dependence import shuffled_inside, value_codes
 from ghostpoi.columns.related import ERRORS, RelatedVenues, parts_of_date
 from ghostpoi.columns.traces import has_value, numbers
 from ghostpoi.data.checkins import Checkins, Floats, Longs
@@ -317,15 +317,12 @@ def _explains(code: Longs, hidden: Longs, hour: Longs) -> bool:
     if len(often) < FEWEST:
         return False
     code, hour, hidden = code[often], hour[often], hidden[often]
-    order = np.lexsort((np.random.default_rng(0).random(len(often)), hour))
-    shuffled = np.empty_like(code)
-    shuffled[np.argsort(hour, kind="stable")] = code[order]
     rest = hidden - _mean(hour, hidden)
     total = float((rest**2).sum())
     if not total:
         return False
     own, chance = (float((_mean(hour * (int(code.max()) + 1) + one, rest) ** 2).sum()) / total
-                   for one in (code, shuffled))  # fmt: skip
+                   for one in (code, code[shuffled_inside(hour, 0)]))  # fmt: skip
     error = np.sqrt(2 * len(np.unique(hour * (int(code.max()) + 1) + code))) / len(code)
     return bool(own - chance > max(EXPLAINED, ERRORS * error))
 

@@ -40,24 +40,35 @@ class VenuePairs:
     @cached_property
     def _groups(self) -> dict[str, Longs]:
         """Triples of rows, (3, n), by what a column follows from: a row, its pair, and the control."""
-        venue, hour = self.related.table.venue.astype(np.int64), self.related.table.time // 3600 % 24
+        table = self.related.table
+        venue, user, hour = table.venue.astype(np.int64), table.user.astype(np.int64), table.time // 3600 % 24
         above, below = np.append(0, venue[:-1]), np.append(venue[1:], 0)
         return {
             OWN: self._triples(venue, venue),
             "follows from the clean venue and the hour": self._triples(venue * 24 + hour, venue, hour),
+            "follows from the clean venue and the user": self._triples(
+                user << 32 | venue, venue, user * 24 + hour, of_user=True
+            ),
             "follows from the venue of the row above": self._triples(above, above),
             "follows from the venue of the row below": self._triples(below, below),
         }
 
-    def _triples(self, group: Longs, venue: Longs, hour: Longs | int = 0) -> Longs:
+    def _triples(self, group: Longs, venue: Longs, shared: Longs | int = 0, of_user: bool = False) -> Longs:
+        """Return triples, (3, n). The control has a number `shared` with the pair.
+
+        `of_user`: all three are of one user. The control is then between the pair in time, so that what changes slowly
+        agrees with it rather than with the pair.
+        """
         table, by_time = self.related.table, self.related.by_time
-        kind = hour + 24 * (np.zeros(len(table), np.int64) if self.shown is None else self.shown[table.venue])
+        kind = shared + (np.zeros(len(table), np.int64) if self.shown is None else self.shown[table.venue] << 40)
         inside, alike = (by_time[np.argsort(key[by_time], kind="stable")] for key in (group, kind))
         one, two, rng = inside[:-1], inside[1:], np.random.default_rng(0)
-        later = np.argsort(alike)[two] + rng.integers(1, NEAR + 1, len(two))
-        three = alike[np.minimum(later, len(alike) - 1)]
+        near = np.argsort(alike)[two] + rng.integers(1, NEAR + 1, len(two)) * (-1 if of_user else 1)
+        three = alike[np.clip(near, 0, len(alike) - 1)]
         fits = (group[one] == group[two]) & (venue[three] != venue[two]) & (kind[three] == kind[two])
-        fits &= (table.user[one] != table.user[two]) & (table.user[one] != table.user[three])
+        user, time = table.user, table.time
+        others = (user[one] != user[two]) & (user[one] != user[three])
+        fits &= time[one] < time[three] if of_user else others
         return np.stack([one, two, three])[:, rng.permutation(np.flatnonzero(fits))[:MOST]]
 
     @cached_property

@@ -230,7 +230,3 @@ class RelatedVenues:
         again = np.zeros(len(order), bool)
         again[order[1:]] = np.diff(pair[order]) == 0
         return _places(order, again) + 1
-
-    def of_rows(self, rows: Longs | Bools) -> dict[str, Ints]:
-        """The related venues of some rows."""
-        return {name: venue[rows] for name, venue in self.venue.items()}

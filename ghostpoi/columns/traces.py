@@ -288,8 +288,8 @@ def _mentions(texts: list[str], sample: Sample, names: list[str], verb: str, lea
     def named(wanted: NDArray[np.object_]) -> Bools:
         return np.array([bool(name) and name in text for text, name in zip(texts, wanted, strict=True)], bool)
 
-    for relation, venue in sample.related.of_rows(sample.rows).items():
-        wanted = [names[v] if v and len(names[v]) >= least else "" for v in venue.tolist()]
+    for relation, venue in sample.related.venue.items():
+        wanted = [names[v] if v and len(names[v]) >= least else "" for v in venue[sample.rows].tolist()]
         yield _compared(named, np.array(wanted, object), sample, f"{verb} {RELATIONS[relation]}")
 
 
@@ -313,8 +313,8 @@ def _positions(texts: list[str], sample: Sample) -> Iterable[Finding]:
         return
     value = np.array([row + [np.nan] * (width - len(row)) for row in found])
     v = sample.related.table.venues
-    for relation, venue in sample.related.of_rows(sample.rows).items():
-        for degrees, tolerance in product((v.lat[venue], v.lon[venue]), CLOSE):
+    for relation, venue in sample.related.venue.items():
+        for degrees, tolerance in product((v.lat[venue[sample.rows]], v.lon[venue[sample.rows]]), CLOSE):
 
             def close(true: Floats, within: float = tolerance) -> Bools:
                 return np.asarray((np.abs(value - true[:, None]) < within).any(axis=1))

@@ -31,7 +31,8 @@ def city() -> City:
 
 
 def with_columns(path: Path, makers: dict[str, Make]) -> Path:
-    frame().with_columns(pl.Series(n, make(city()), strict=False) for n, make in makers.items()).write_csv(path)
+    seeded = City(city().table, 1)  # whatever other tests have drawn
+    frame().with_columns(pl.Series(n, make(seeded), strict=False) for n, make in makers.items()).write_csv(path)
     return path
 
 
@@ -61,6 +62,12 @@ def test_what_follows_from_the_visits_is_refused(tmp_path: Path) -> None:
 def test_what_the_venue_decides_together_with_something_else_is_refused(name: str, tmp_path: Path) -> None:
     text = protect(with_columns(tmp_path / "x.csv", {name: LEAKY[name]}))
     assert re.search(f"the column {name!r} (follows from the|predicts the|counts the check-ins of each) .*venue", text)
+
+
+def test_what_the_venue_decides_together_with_the_user_is_refused(tmp_path: Path) -> None:
+    """Each venue has another half of the users: neither the venue nor the user says anything alone."""
+    text = protect(with_columns(tmp_path / "x.csv", {"member": lambda c: c.numbers(c.user * 512 + c.venue, 2)}))
+    assert "the column 'member' follows from the clean venue and the user (" in text
 
 
 def test_two_columns_that_reveal_venues_only_together_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from small_city import MAP, SETS, called, rich_frame, sentence
 
 from ghostpoi.columns import RelatedVenues
 from ghostpoi.columns.order import order_reveals, venues_dated_by_id
-from ghostpoi.data.checkins import Checkins
+from ghostpoi.data.checkins import Checkins, Longs
 
 DAY = pl.col("time").dt.date()
 WEEK, HOUR = pl.col("time").dt.truncate("1w"), pl.col("time").dt.truncate("6h")
@@ -99,6 +99,29 @@ def test_a_popular_venue_follows_itself_by_chance(order: str, found: str | None)
         np.array(["", *(f"{v * 7919 % 101:03}x" for v in range(1, 8))], object), np.array(["c"], object),
     )  # fmt: skip
     assert order_reveals(RelatedVenues(table), {}) == found
+
+
+@pytest.mark.parametrize(
+    ("size", "by_column", "by_venue"),
+    [(3, None, "are sorted by venue id inside groups"),
+     (8, "are sorted by the column 'kind' inside groups", "are sorted by venue id inside groups")],
+)  # fmt: skip
+def test_a_column_may_rise_more_often_than_ids(size: int, by_column: str | None, by_venue: str) -> None:
+    """Rows in no order of time, in runs of `size` that rise: of three rows, two steps rise and one falls."""
+    draw, count = np.random.default_rng(5), 900
+    runs, other = np.arange(count) % size, draw.integers(0, size, count)
+
+    def found(venue: Longs, column: Longs) -> str | None:
+        places = draw.permutation(size) / 100
+        table = Checkins(
+            draw.integers(0, 30, count).astype(np.int32), (venue + 1).astype(np.int32), np.zeros(count, np.int32),
+            places[venue], places[venue], draw.permutation(count) * 977, np.arange(30).astype(str).astype(object),
+            np.array(["", *"abcdefgh"[:size]], object), np.array(["c"], object),
+        )  # fmt: skip
+        return order_reveals(RelatedVenues(table), {"kind": pl.Series(column)})
+
+    assert found(other, runs) == by_column
+    assert found(runs, other) == by_venue
 
 
 @pytest.mark.parametrize("new", [0, 240])

@@ -1,5 +1,7 @@
 """What steps between rows of a venue reveal: counters, sums with a clock, and two columns that agree."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -56,6 +58,7 @@ def test_what_follows_from_a_category_that_the_release_shows_is_no_counter() -> 
 
 NUMBER = DRAW.integers(0, 10_000, VENUES + 1)
 BY_HOUR = DRAW.integers(0, 2, (VENUES + 1, 24))
+BY_USER = np.random.default_rng(6).integers(0, 2, (VENUES + 1, 25))
 HOUR = TABLE.time // 3600 % 24
 WITH_CLOCKS = {
     "follows from the clean venue and the row number": (NUMBER[VENUE] + np.arange(ROWS)) % 97,
@@ -63,6 +66,7 @@ WITH_CLOCKS = {
         (NUMBER[VENUE] - RelatedVenues(TABLE).place_of_row) % 40,
     "follows from the clean venue and the time": (NUMBER[VENUE] + TABLE.time // 60) % 60,
     "follows from the clean venue and the hour": BY_HOUR[VENUE, HOUR],
+    "follows from the clean venue and the user": BY_USER[VENUE, TABLE.user],
     "follows from the venue of the row above": NUMBER[np.append(0, VENUE[:-1])] % 40,
     "follows from the venue of the row below": NUMBER[np.append(VENUE[1:], 0)] % 40,
     "counts the check-ins of each venue": 2 * DRAW.integers(0, 50, ROWS) + NUMBER[VENUE] % 2,
@@ -87,6 +91,24 @@ def test_what_a_venue_decides_together_with_a_clock_is_found(reason: str) -> Non
 def test_a_clock_alone_is_harmless(clock: Longs, noise: int, size: int) -> None:
     value = (clock + np.random.default_rng(2).integers(0, noise, ROWS)) % size
     assert VenuePairs(RelatedVenues(TABLE)).finding(pl.Series(value)) is None
+
+
+@pytest.mark.parametrize("days", [1, 3, 10])
+def test_what_changes_slowly_is_harmless_although_users_come_back(days: int) -> None:
+    """Each user is at one venue for some days, then at another; the value is the user's and changes now and then."""
+    day, draw = TABLE.time // 86_400, np.random.default_rng(7)
+    elsewhere = np.where(draw.random(ROWS) < 0.2, draw.integers(0, 30, ROWS), 0)
+    table = replace(TABLE, venue=((day // days + TABLE.user) % 2 + elsewhere + 1).astype(np.int32))
+    value = pl.Series(BY_USER[(day // 2) % VENUES, TABLE.user])
+    assert VenuePairs(RelatedVenues(table)).finding(value) is None
+
+
+def test_what_follows_the_hour_is_harmless_although_users_are_at_one_venue_at_night() -> None:
+    draw = np.random.default_rng(8)
+    night, elsewhere = HOUR < 12, np.where(draw.random(ROWS) < 0.2, draw.integers(0, 15, ROWS), 0)
+    table = replace(TABLE, venue=(2 * ((night + TABLE.user) % 2 + elsewhere) + 1).astype(np.int32))
+    value = pl.Series(night ^ (draw.random(ROWS) < 0.1))
+    assert VenuePairs(RelatedVenues(table)).finding(value) is None
 
 
 def test_two_columns_that_agree_only_together_are_found() -> None:
