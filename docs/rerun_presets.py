@@ -55,6 +55,8 @@ ROWS = {  # of the table: the text and the format of each figure
     "joined_gaps_and_hour": ("rows joined by these gaps and the hour of the week", ".1%"),
     "linked": ("later sessions assigned to the right person", ".0%"),
     "linked_control": ("control: all assigned to the most active person", ".0%"),
+    "next": ("user ids of a next release, all new, assigned to the right person", ".0%"),
+    "next_control": ("control: all assigned to the most active person", ".0%"),
     "home_exact": ("homes named exactly", ".0%"),
     "home_within_1km": ("homes named within 1 km", ".0%"),
     "flows": ("common part of flows between 1 km squares, by part of the day", ".3f"),
@@ -91,7 +93,8 @@ def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, fl
     """Measure a release."""
     pair = read_pair(Source(file), Source(release), {})
     scene, settings = Scene.of(pair, FilterSettings(), Again()), settings_of(manifest)
-    shown, known, division = scene.visits("release", control=False)
+    view = scene.views["release"]
+    shown, known, division = view.shown, view.known, view.division
     drawn = measure.draws(known.person, MOST, DRAWS, KNOWN, np.random.default_rng(0))
     found: dict[str, float] = {}
     for name in ("part", "hour"):
@@ -109,18 +112,21 @@ def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, fl
         hours = (np.column_stack([gaps, t % WEEK_S]) for gaps, t in zip(joins["gaps"], (rounded, time), strict=True))
         joins["gaps_and_hour"] = tuple(hours)
     found |= {f"joined_{name}": _joined(*keys) / rows for name, keys in joins.items()}
-    tallies = dict(scene.linkage("release")) | dict(scene.homes("release", shown, division, PersonSettings(), None))
+    homes = {(*name, "release"): counts for name, counts in scene.homes(view, PersonSettings())}
+    tallies = dict(scene.linkage("release")) | homes
     people = summary(Persons(tallies, None, division.km, rows)) or {}
     v = scene.venues
     flows = [
         _flows(times, units, v.lat[venue], v.lon[venue])
         for times, units, venue in (
-            (pair.clean.time, pair.clean.user.astype(np.int64), pair.clean.venue), (time, unit, scene.released),
+            (pair.clean.time, pair.clean.user.astype(np.int64), pair.clean.venue), (time, unit, shown.venue),
         )
     ]  # fmt: skip
     return found | {
         "linked": people["linkage"]["sessions"]["release"]["mean"],
         "linked_control": people["linkage"]["sessions"]["control"]["mean"],
+        "next": people["next_release"]["ids"]["release"]["mean"],
+        "next_control": people["next_release"]["ids"]["control"]["mean"],
         **{f"home_{name}": one["release"]["mean"] for name, one in people["home"].items()},
         "flows": 2 * sum((flows[0] & flows[1]).values()) / sum(sum(one.values()) for one in flows),
         "mean_km": manifest["plausibility"]["mean_km"], "withheld": 1 - len(time) / rows,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ghostpoi.audits.measures import persons as measure
-from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
+from ghostpoi.audits.measures.persons import Matcher, Parts, Visits
 from ghostpoi.audits.persons import Division
 from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Checkins, Longs
@@ -89,7 +89,8 @@ def _linked(
     if not len(tested) or not (~later & (visits.person == person)).any():
         return None
     people = int(visits.person.max()) + 1
-    found, _ = measure.linkage(visits, Halves(session, later, tested, np.zeros(people, bool)), people)
+    parts = Parts(visits, session, later, tested, np.zeros(people, bool))
+    found, _ = measure.linkage("sessions", [parts], people)
     right, total = found["sessions"][person]
     return {"right": int(right), "of": int(total)}
 

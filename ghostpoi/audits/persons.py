@@ -7,6 +7,7 @@ the same public settings and a seed of the audit. What an outsider finds out abo
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ghostpoi.audits.cache import Cache, Record
 from ghostpoi.audits.match import TablePair, joint_venues, publisher_of
 from ghostpoi.audits.measures import persons as measure
 from ghostpoi.audits.measures.accuracy import step
-from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
+from ghostpoi.audits.measures.persons import Matcher, Parts, Visits
 from ghostpoi.data import pseudonyms
 from ghostpoi.data.checkins import Bools, Checkins, Floats, Ints, Longs, Venues, renumber
 from ghostpoi.data.geo import DEGREE_KM, haversine_km, unit_sphere
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 HELD_OUT = 0.1  # of the people
 FEWEST = 20  # people: of fewer, nothing is measured or published
 MOST_PEOPLE, DRAWS = 1000, 10  # how many people are looked for, and how often each
-MOST_SESSIONS = 5000
+MOST_GROUPS = 5000  # sessions or ids that are assigned
+CUTS = (1, 2, 3)  # quarters of each person's sessions that come before a next release
 HOME_VISITS = 5  # that make a venue somebody's home
 TWIN_POINTS = 4  # known check-ins by which a person who is held out is looked for
 WIDE = 0.95  # of the displacements, where places are squares
@@ -118,10 +120,13 @@ def measured(
     if len(np.unique(pair.clean.user[pair.clean_row])) < FEWEST:
         return None
     scene = Scene.of(pair, filters, again or Again())
-    found = dict[Name, Floats]()
+    found = dict(scene.anybody(chosen))
+    for end, view in scene.views.items():
+        before = {name[:-1]: counts for name, counts in found.items() if name[-1] == RELEASE}
+        found |= {(*name, end): counts for name, counts in scene.measures(view, chosen, before)}
     for side in SIDES:
-        found.update(scene.measures(side, chosen, found))
-    return Persons(found, scene.control, scene.division.km, len(scene.time))
+        found |= scene.linkage(side)
+    return Persons(found, scene.control, scene.views[RELEASE].division.km, len(scene.session))
 
 
 def joined(each: Sequence[Persons | None]) -> Persons | None:
@@ -219,27 +224,49 @@ def _crowds(whole: WholeTable, venues: Venues, number: Longs) -> Longs:
     return cell
 
 
+@dataclass(frozen=True)
+class View:
+    """What a release or a clean file shows, or the control, and what an outsider knows about its rows.
+
+    The control shows the rows of the others, and the outsider knows those of the people who are held out.
+    """
+
+    side: str
+    shown: Visits
+    known: Visits
+    division: Division
+    asked: Bools  # (P,) people about whom the outsider asks: all, or those who are held out
+
+    @property
+    def control(self) -> bool:
+        return not self.asked.all()
+
+    @cached_property
+    def drawn(self) -> Longs:
+        return measure.draws(self.known.person, MOST_PEOPLE, DRAWS, measure.MOST_KNOWN, _generator("draws"))
+
+    @cached_property
+    def twin(self) -> Longs:
+        """Who stands in for each person, (P,): for those who are held out, the one who fits most that is known."""
+        if not self.control:
+            return np.arange(len(self.asked))
+        matcher, twin = Matcher(self.shown, measure.HOUR_S, self.division.around), np.full(len(self.asked), -1)
+        twin[self.known.person[self.drawn[:, 0]]] = measure.twins(matcher, self.known, self.drawn[:, :TWIN_POINTS])
+        return twin
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     """A release next to its clean rows, and who is held out; arrays are (N,) unless stated."""
 
-    person: Longs
-    unit: Longs
-    time: Longs  # as an outsider can compare it
-    shown_time: Longs
-    clean_time: Longs
-    clean: Longs  # venue
-    released: Longs
+    views: dict[str, View]
+    control: str | None
+    shown_time: Longs  # which outsiders may be unable to compare
     venues: Venues
-    division: Division
     called: Sequence[tuple[str, str]]  # the id and name of each category, of both tables together
     session: Longs
-    later: Bools
     least_session: int
     held: Bools  # (P,)
-    again: Longs  # the venue that the control shows for the rows of the others
-    control_division: Division
-    control: str | None
     in_crowds: bool
 
     @staticmethod
@@ -247,149 +274,141 @@ class Scene:
         """Match the rows, hold people out, and protect the others again."""
         clean, released, venues = joint_venues(pair)
         person = np.unique(pair.clean.user[pair.clean_row], return_inverse=True)[1].astype(np.int64)
-        unit = person if pair.pseudonym is None else np.unique(pair.pseudonym, return_inverse=True)[1]
-        time, people = pair.released.time, int(person.max()) + 1
+        unit = person if pair.pseudonym is None else np.unique(pair.pseudonym, return_inverse=True)[1].astype(np.int64)
         publisher, settings = publisher_of(pair.manifest), settings_of(pair.manifest) if pair.manifest else None
-        held = np.zeros(people, bool)
-        out = max(round(HELD_OUT * people), min(2 * FEWEST, people // 2))  # of too few, no figure is shown
-        held[_generator("held out").permutation(people)[:out]] = True
-        in_crowds = isinstance(publisher, CrowdDraw)
+        held, in_crowds = held_out(int(person.max()) + 1), isinstance(publisher, CrowdDraw)
         if in_crowds and settings is not None:
             whole = prepare(pair.clean, settings, whole_file=False, crowds=pair.crowds)
             division = Division.crowds(whole, venues)
         else:
             km = haversine_km(venues.lat[clean], venues.lon[clean], venues.lat[released], venues.lon[released])
             division = Division.squares(venues, max(0.5, float(np.quantile(km, WIDE))))
-        own = pair.clean.time[pair.clean_row]
         changing = settings is not None and settings.identity.pseudonyms in pseudonyms.CHANGING
         cut = pseudonyms.of_rows(pair.clean, "session", filters.session_gap_s)[pair.clean_row]
-        session = np.unique(unit if changing else cut, return_inverse=True)[1]
-        shown, control_division, control = released, division, None
-        if settings is not None and publisher is not None:
-            control = AGAIN
-            shown, control_division = _protected_again(pair, settings, held[person], division, venues, again)
         moved = settings is not None and settings.identity.times == "shift"  # then weeks cannot be compared
+        time = pair.released.time % WEEK_S if moved else pair.released.time
+
+        def view(venue: Longs, division: Division) -> View:
+            cell = division.cell[venue]
+            shown = Visits(person, unit, time, cell, cell if in_crowds else venue, venue)
+            return View(RELEASE, shown, replace(shown, cell=division.cell[clean]), division, np.ones_like(held))
+
+        true = Visits(person, person, pair.clean.time[pair.clean_row], division.cell[clean], clean, clean)
+        views = {RELEASE: view(released, division), CLEAN: View(CLEAN, true, true, division, np.ones_like(held))}
+        controls, out = {CLEAN: views[CLEAN]}, held[person]
+        if settings is not None and publisher is not None:
+            controls[RELEASE] = view(*_protected_again(pair, settings, out, division, venues, again))
+        for side, one in controls.items():
+            views[CONTROLS[side]] = replace(one, shown=one.shown.take(~out), known=one.known.take(out), asked=held)
         known = set(pair.clean.category_ids)
-        names = [*called(pair.clean), *(one for one in called(pair.released) if one[0] not in known)]
         return Scene(
-            person=person, unit=unit.astype(np.int64), time=time % WEEK_S if moved else time, shown_time=time,
-            clean_time=own, clean=clean, released=released, venues=venues, division=division, called=names,
-            session=session, later=measure.later(person, session, own), least_session=filters.min_session_length,
-            held=held, again=shown, control_division=control_division, control=control, in_crowds=in_crowds,
+            views=views, control=AGAIN if RELEASE in controls else None, shown_time=pair.released.time, venues=venues,
+            called=[*called(pair.clean), *(one for one in called(pair.released) if one[0] not in known)],
+            session=np.unique(unit if changing else cut, return_inverse=True)[1],
+            least_session=filters.min_session_length, held=held, in_crowds=in_crowds,
         )  # fmt: skip
 
     @property
     def people(self) -> int:
         return len(self.held)
 
-    def visits(self, side: str, control: bool) -> tuple[Visits, Visits, Division]:
-        """Return what a side shows, what an outsider knows about its rows, and the places.
-
-        The control shows the rows of the others, and the outsider knows those of the people who are held out.
-        """
-        division = self.control_division if control and side == RELEASE else self.division
-        place = division.cell[self.clean]
-        if side == CLEAN:
-            known = shown = Visits(self.person, self.person, self.clean_time, place, self.clean, self.clean)
-        else:
-            venue = self.again if control else self.released
-            cell = division.cell[venue]
-            shown = Visits(self.person, self.unit, self.time, cell, cell if self.in_crowds else venue, venue)
-            known = replace(shown, cell=place)
-        out = self.held[self.person]
-        return (shown.take(~out), known.take(out), division) if control else (shown, known, division)
-
     def measures(
-        self, side: str, chosen: PersonSettings, before: Mapping[Name, Floats]
+        self, view: "View", chosen: PersonSettings, before: Mapping[Name, Floats]
     ) -> Iterator[tuple[Name, Floats]]:  # fmt: skip
-        """Yield the tallies of a side and of its control."""
-        ours, theirs = (self.visits(one, False)[0] for one in SIDES)
-        alike = (np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in ("unit", "time", "cell"))
-        same = side == CLEAN and all(alike)
-        for control, end in self._ends(side):
-            shown, known, division = self.visits(side, control)
-            drawn = measure.draws(known.person, MOST_PEOPLE, DRAWS, measure.MOST_KNOWN, _generator("draws"))
-            for place, around in (("", ()), ("_place", division.around)):
-                found = list[Floats]()
-                for name, seconds in measure.RESOLUTIONS.items():
-                    at = "unicity", name + place
-                    if same and not control:
-                        found = [before[*at, str(k + 1), RELEASE] for k in range(measure.MOST_KNOWN)]
-                    elif not found or (shown.time % seconds).any():  # else it is as coarse as it was
-                        found = measure.unicity(Matcher(shown, seconds, around), known, drawn, self.people)
-                    yield from (((*at, str(k + 1), end), one) for k, one in enumerate(found))
-            twin = measure.twins(Matcher(shown, measure.HOUR_S, division.around), known, drawn[:, :TWIN_POINTS])
-            twin_of = np.full(self.people, -1)
-            twin_of[known.person[drawn[:, 0]]] = twin
-            yield from self.homes(end, shown, division, chosen, twin_of if control else None)
-            yield from self._sensitive(end, shown, chosen, twin_of if control else None)
-        yield from self._gaps(side)
-        yield from self.linkage(side)
+        """Yield the tallies of a side or of its control; `before`: those of the release."""
+        alike = ("unit", "time", "cell")
+        ours, theirs = ([getattr(one.shown, name) for name in alike] for one in (self.views[RELEASE], view))
+        if view is self.views[CLEAN] and all(map(np.array_equal, ours, theirs)):
+            yield from (found for found in before.items() if found[0][0] == "unicity")
+        else:
+            yield from self._unicity(view)
+            yield from self._gaps(view)
+        yield from self.homes(view, chosen)
+        yield from self._sensitive(view, chosen)
 
-    def _ends(self, side: str) -> list[tuple[bool, str]]:
-        """The side and, if there is one, its control, with the names of their figures."""
-        return [(False, side), (True, CONTROLS[side])] if side == CLEAN or self.control else [(False, side)]
+    def _unicity(self, view: "View") -> Iterator[tuple[Name, Floats]]:
+        for place, around in (("", ()), ("_place", view.division.around)):
+            found = list[Floats]()
+            for name, seconds in measure.RESOLUTIONS.items():
+                if not found or (view.shown.time % seconds).any():  # else it is as coarse as it was
+                    found = measure.unicity(Matcher(view.shown, seconds, around), view.known, view.drawn, self.people)
+                yield from ((("unicity", name + place, str(k + 1)), one) for k, one in enumerate(found))
 
-    def _gaps(self, side: str) -> Iterator[tuple[Name, Floats]]:
-        visits = self.visits(side, False)[0]
-        visits = visits if side == CLEAN else replace(visits, time=self.shown_time)
-        out, every = self.held[visits.person], np.ones(len(visits), bool)
+    def _gaps(self, view: "View") -> Iterator[tuple[Name, Floats]]:
+        visits = self.views[view.side].shown
+        visits = visits if view.side == CLEAN else replace(visits, time=self.shown_time)
+        out = view.asked[visits.person] & view.control
         for name in ("second", "hour"):
-            for control, end in self._ends(side):
-                shown, counted = (~out, out) if control else (every, every)
-                some = np.bincount(visits.person, counted, self.people) > 0
-                found = measure.gaps(visits, shown, measure.RESOLUTIONS[name], measure.MOST_KNOWN - 1, self.people)
-                for k, one in enumerate(found):
-                    yield ("unicity", f"gaps_{name}", str(k + 1), end), one * some[:, None]
+            found = measure.gaps(visits, ~out, measure.RESOLUTIONS[name], measure.MOST_KNOWN - 1, self.people)
+            yield from (
+                (("unicity", f"gaps_{name}", str(k + 1)), one * view.asked[:, None]) for k, one in enumerate(found)
+            )
 
     def linkage(self, side: str) -> Iterator[tuple[Name, Floats]]:
-        """Yield the tallies of later sessions, and those of the control."""
-        visits = self.visits(side, False)[0]
-        size = np.bincount(self.session)
-        long = np.flatnonzero((size >= self.least_session) & (np.bincount(self.session, self.later) > 0))
-        tested = _generator("sessions").permutation(long)[:MOST_SESSIONS]
-        if not len(tested):
-            return
-        found = measure.linkage(visits, Halves(self.session, self.later, tested, self.held), self.people)
-        for end, tallies in zip((side, CONTROLS[side]), found, strict=True):
-            yield from ((("linkage", name, end), counts) for name, counts in tallies.items())
+        """Yield the tallies of later sessions, of all that one id shows in a next release, and of the controls."""
+        clean, visits = (self.views[one].shown for one in (CLEAN, side))
+        one_each = np.array_equal(visits.unit, visits.person)
+        for test, what, group, cuts, least in (
+            ("linkage", "sessions", self.session, (2,), self.least_session),
+            ("next_release", "ids", visits.unit, CUTS, 1),
+        ):
+            parts = []
+            for quarters in cuts:
+                later = measure.later(clean.person, self.session, clean.time, quarters)
+                tested = np.flatnonzero(np.bincount(group, later) >= least)
+                tested = _generator("sessions").permutation(tested)[:MOST_GROUPS]
+                parts.append(Parts(visits, group, later, tested, self.held, one_each and what == "ids"))
+            if any(len(one.tested) for one in parts):
+                for end, tallies in zip((side, CONTROLS[side]), measure.linkage(what, parts, self.people), strict=True):
+                    yield from (((test, name, end), counts) for name, counts in tallies.items())
 
-    def homes(
-        self, end: str, shown: Visits, division: Division, chosen: PersonSettings, twin: Longs | None
-    ) -> Iterator[tuple[Name, Floats]]:
-        """Yield the tallies of homes that are found; `twin`: who stands in for each person who is held out."""
+    def homes(self, view: "View", chosen: PersonSettings) -> Iterator[tuple[Name, Floats]]:
+        """Yield the tallies of homes that are found."""
         named = np.append(False, chosen.marks("home", self.called))[self.venues.category + 1]
-        true, often = measure.most_frequent(*_at_home(self.visits(CLEAN, False)[0], named), self.people)
-        at_home, eligible = _at_home(shown, named)
-        guesses = {"frequent": measure.most_frequent(at_home, eligible, self.people)[0]}
-        if self.in_crowds and not end.startswith(CLEAN):
-            guesses["counts"] = measure.by_counts(at_home, eligible, division.cell, self.people)
-        who = np.flatnonzero((often >= HOME_VISITS) & (self.held if twin is not None else True))
-        for attack, venue in guesses.items():
-            guess = venue[who] if twin is None else np.where(twin[who] >= 0, venue[twin[who]], 0)
+        true, often = measure.most_frequent(*_at_home(self.views[CLEAN].shown, named), self.people)
+        at_home, eligible = _at_home(view.shown, named)
+        who = np.flatnonzero((often >= HOME_VISITS) & view.asked)
+        twin = view.twin[who]
+        for attack in ("frequent", "counts")[: 1 + (self.in_crowds and view.side == RELEASE)]:
+            venue = measure.most_frequent(at_home, eligible, self.people)[0]
+            if attack == "counts":
+                venue = measure.by_counts(at_home, eligible, view.division.cell, self.people)
+            guess = np.where(twin >= 0, venue[twin], 0)
             lat, lon, home = self.venues.lat, self.venues.lon, true[who]
             km = haversine_km(lat[guess], lon[guess], lat[home], lon[home])
             for name, right in (("exact", guess == home), ("within_1km", (guess > 0) & (km <= NEAR_KM))):
-                yield ("home", attack, name, end), measure.tally(who, right, self.people)
+                yield ("home", attack, name), measure.tally(who, right, self.people)
 
-    def _sensitive(
-        self, end: str, shown: Visits, chosen: PersonSettings, twin: Longs | None
-    ) -> Iterator[tuple[Name, Floats]]:  # fmt: skip
+    def _visitors(self, topic: str, chosen: PersonSettings) -> tuple[Bools, Bools]:
+        """Mark the venues of a topic, (V+1,), and the people who visit one, (P,)."""
+        kind, clean = (
+            np.append(False, chosen.marks(topic, self.called))[self.venues.category + 1],
+            self.views[CLEAN].shown,
+        )
+        return kind, np.bincount(clean.person, kind[clean.venue], self.people) > 0
+
+    def anybody(self, chosen: PersonSettings) -> Iterator[tuple[Name, Floats]]:
+        """Yield the tallies of naming everybody as a visitor, which needs no release."""
         for topic in TOPICS:
-            kind = np.append(False, chosen.marks(topic, self.called))[self.venues.category + 1]
-            truth = np.bincount(self.person, kind[self.clean], self.people) > 0
-            among = ~self.held if twin is not None else np.ones(self.people, bool)
-            if not truth[among].any():
-                continue
-            sure = measure.likelihood(shown, kind, self.people)
-            least = measure.flagged(sure, truth, among)
-            if twin is not None:
-                sure = np.where(twin >= 0, sure[twin], -np.inf)
-                among = ~among
-            some = np.flatnonzero(among & (sure >= least))
-            yield ("sensitive", topic, end), measure.tally(some, truth[some], self.people)
-            if end == RELEASE:
+            if (truth := self._visitors(topic, chosen)[1]).any():
                 yield ("sensitive", topic, ANYBODY), measure.tally(np.arange(self.people), truth, self.people)
+
+    def _sensitive(self, view: "View", chosen: PersonSettings) -> Iterator[tuple[Name, Floats]]:
+        shown = np.bincount(view.shown.person, minlength=self.people) > 0
+        for topic in TOPICS:
+            kind, truth = self._visitors(topic, chosen)
+            if truth[shown].any():
+                sure = measure.likelihood(view.shown, kind, self.people)
+                least = measure.flagged(sure, truth, shown)
+                some = np.flatnonzero(view.asked & (np.where(view.twin >= 0, sure[view.twin], -np.inf) >= least))
+                yield ("sensitive", topic), measure.tally(some, truth[some], self.people)
+
+
+def held_out(people: int) -> Bools:
+    """Mark the people, (P,), who serve as control."""
+    held, out = np.zeros(people, bool), max(round(HELD_OUT * people), min(2 * FEWEST, people // 2))
+    held[_generator("held out").permutation(people)[:out]] = True  # of too few, no figure is shown
+    return held
 
 
 def _generator(stage: str) -> np.random.Generator:

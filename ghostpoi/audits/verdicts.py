@@ -9,6 +9,7 @@ Limits are what a publisher sets beforehand in `[limits]` of the settings file; 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,7 +138,8 @@ def _per_seed(measures: Mapping[str, Any]) -> list[float]:
 WITHIN, UNSURE, BEYOND = "within your limits", "cannot tell yet", "beyond your limits"  # from best to worst
 FAR_SHARE = "far_moves_within_1km"  # what an audit calls it
 FAR_WITHIN_1KM = "far_within_1km"
-PERSONS = "persons"
+PERSONS, LINKED = "persons", "linked"
+FIGURES = {PERSONS: "unicity part_place 4", LINKED: "next_release ids"}  # where those are that have a limit
 DECISION = "decision"  # the worst of all limits
 NO_LIMIT = 1.0
 
@@ -154,15 +156,14 @@ class LimitSettings(Section):
     persons: float = setting(
         NO_LIMIT, "share of people who may be singled out by four check-ins of known place and part of the day", 0, 1
     )
+    linked: float = setting(
+        NO_LIMIT, "share of user ids of a next release, with new ids, that may be assigned to the right person", 0, 1
+    )
 
     @property
     def given(self) -> dict[str, float]:
         """The limits that are set, by what an audit measures."""
-        every = {
-            "no_leak": self.accuracy_no_leak, "with_leak": self.accuracy_with_leak, FAR_WITHIN_1KM: self.far_within_1km,
-            PERSONS: self.persons,
-        }  # fmt: skip
-        return {name: limit for name, limit in every.items() if limit != NO_LIMIT}
+        return {name.removeprefix("accuracy_"): limit for name, limit in vars(self).items() if limit != NO_LIMIT}
 
 
 def decide(limits: Mapping[str, float], audit: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -189,11 +190,15 @@ def _tested(name: str, audit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         known += [audit["controls"][name] for name in FLOORS]
         top = max((one[DISTANCE] for one in known), key=lambda one: float(one[FAR_SHARE]["mean"]))
         return [vars(of_share(float(top[FAR_SHARE]["mean"]), max(1, int(top["far_moves"]))))]
-    if name == PERSONS:
-        found = ((audit[PERSONS] or {}).get("unicity", {}).get("part_place", {}).get("4") or {}).get("release")
-        return [found or {"low": 0.0, "high": NO_LIMIT}]  # of too few people, nothing is measured
+    if name in FIGURES:
+        return [figures_at(f"{FIGURES[name]} release", audit[PERSONS]) or {"low": 0.0, "high": NO_LIMIT}]
     found = audit["gives_away"][name]
     return [found, *([found["worst_region"]] if "worst_region" in found else [])]
+
+
+def figures_at(where: str, persons: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return what an audit says about people at a place; nothing if too few people are concerned."""
+    return reduce(lambda found, part: found.get(part) or {}, where.split(), persons or {})
 
 
 def limits_of(decided: Mapping[str, Any] | None) -> dict[str, float]:

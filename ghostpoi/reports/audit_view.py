@@ -1,6 +1,6 @@
 """The audit in a manifest, checked and typed: its verdict in one line, and what it found about people as rows."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,18 +15,12 @@ from ghostpoi.audits.stored import ALWAYS
 from ghostpoi.audits.verdicts import CANNOT_TELL, LEAKS, SEVERITY, worst
 from ghostpoi.errors import InputError
 from ghostpoi.release.manifest import release_identity
-from ghostpoi.reports.texts import TONES, regions_text, sample_text, victim_label
+from ghostpoi.reports.texts import TEXTS, TONES, regions_text, sample_text, victim_label
 
-SINGLED_OUT, LINKED, INFERRED = "singling out", "linkability", "inference"
 KNOWN = {  # what an outsider knows of each check-in -> how it is called
     "second": "the second", "minute": "the minute", "hour": "the hour", "day": "the day",
     "hour_place": "hour and place", "part_place": "part of day and place",
 }  # fmt: skip
-SHOWN_KNOWN = ("minute", "hour", "part_place")
-POINTS = "4"  # known check-ins
-FITS_ONE = f"singled out by {POINTS} check-ins ({{}})"
-LIMITED_MEASURE = FITS_ONE.format(KNOWN["part_place"])  # to which the limit on persons applies
-TOPICS = {"health": "health", "worship": "worship", "nightlife": "nightlife", "other": "your list"}
 Figure = Mapping[str, Any]
 
 
@@ -39,7 +33,7 @@ class PersonRow:
     release: Figure | None
     control: Figure | None
     clean: Figure | None
-    limited: bool = False  # the threshold of the settings file applies to it
+    limit: str = ""  # of the settings file, that applies to it
 
     @property
     def cells(self) -> dict[str, str | None]:
@@ -64,29 +58,15 @@ def ends(figure: Figure | None) -> str | None:
 
 def person_rows(persons: Mapping[str, Any] | None) -> list[PersonRow]:
     """Return the rows of what an audit found; none if too few people are in the file or the audit is an older one."""
-    out = []
-    for test, label, found in _measures(persons) if persons else ():
+    out, limits = [], {where: name for name, where in verdicts.FIGURES.items()}
+    for test, label, where in TEXTS["audit"]["persons"] if persons else ():
+        found = verdicts.figures_at(where, persons)
         # Without the release, one can still name everybody, and is right for all who make such visits.
         without = [one for one in (found.get("control"), found.get("anybody")) if one]
         control = max(without, key=lambda one: float(one["mean"]), default=None)
         if found.get("release") is not None:
-            out.append(PersonRow(test, label, found["release"], control, found.get("clean"), label == LIMITED_MEASURE))
+            out.append(PersonRow(test, label, found["release"], control, found.get("clean"), limits.get(where, "")))
     return out
-
-
-def _measures(persons: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the test, the label and the figures of each measure."""
-    for known in SHOWN_KNOWN:
-        yield SINGLED_OUT, FITS_ONE.format(KNOWN[known]), persons["unicity"].get(known, {}).get(POINTS, {})
-    linked = persons.get("linkage", {})
-    yield LINKED, "sessions linked to the right person", linked.get("sessions", {})
-    for name, found in linked.items():
-        if share := name.removeprefix("precision_at_").removeprefix("sessions"):
-            yield LINKED, f"right among the surest links, {share}% of all found", found
-    for name, label in (("exact", "home named exactly"), ("within_1km", "home named within 1 km")):
-        yield INFERRED, label, persons.get("home", {}).get(name, {})
-    for topic, found in persons.get("sensitive", {}).items():
-        yield INFERRED, f"named as visitors: {TOPICS.get(topic, topic)}", found
 
 
 RANDOM_DOES = {1: "protects better", 0: "protects neither clearly better nor worse", -1: "protects less"}
@@ -98,7 +78,7 @@ BOUNDS = {
 WHEN = {"no_leak": "without a leak", "with_leak": "with the leak"}
 LIMITED = {"no_leak": "accuracy given away without a leak", "with_leak": "accuracy given away with the leak"}
 LIMITED[verdicts.FAR_WITHIN_1KM] = "far moves guessed within 1 km without a leak"
-LIMITED[verdicts.PERSONS] = "people singled out"
+LIMITED |= {verdicts.PERSONS: "people singled out", verdicts.LINKED: "people linked from release to release"}
 OVER = {"default": "default adversaries", "all": "all adversaries", "part": "partial audit; not run: {}"}
 
 

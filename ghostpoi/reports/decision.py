@@ -7,6 +7,7 @@ from ghostpoi.audits.controls import RANDOM, uses_leak
 from ghostpoi.audits.verdicts import (
     BEYOND,
     CANNOT_TELL,
+    LINKED,
     LITTLE,
     MUCH,
     NOTHING,
@@ -29,7 +30,8 @@ VISITS = "Whether visits can be read back"  # of an audit that measured no peopl
 MARKS = {WITHIN: "nothing", BEYOND: "much", UNSURE: "little"}  # the tone of each verdict on a limit
 SHORT = {WITHIN: "within limit", BEYOND: "over limit", UNSURE: "cannot tell"}
 NOISE = "mostly noise"
-DANGERS = {NEXT_VENUE: "it gives away too much about where people go next", PERSON: "people can be found in it"}
+FOUND_IN_IT, GUESSED = "people can be found in it", "it gives away too much about where people go next"
+DANGERS = {PERSONS: FOUND_IN_IT, LINKED: "people can be linked from release to release"}
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def answers(audit: AuditView) -> Iterator[Answer]:
         return ranks.get(leak, 0), SEVERITY[found.verdict], found.verdict == CANNOT_TELL, found.mean
 
     yield _learned(audit, *max(audit.gives_away.items(), key=rank))
-    if people := next((row for row in audit.persons if row.limited and row.release), None):
+    if people := next((row for row in audit.persons if row.limit == PERSONS), None):
         yield _person(audit, people)
     elif restored := [
         s.restored["mean"] for name, s in audit.adversaries.items() if s.restored and not uses_leak(name)
@@ -173,7 +175,7 @@ def _people_unlimited(audit: AuditView) -> bool:
     found = any(
         row.release["low"] > (row.control["mean"] if row.control else 0.0) + FOUND
         for row in audit.persons
-        if row.limited and row.release
+        if row.limit == PERSONS and row.release
     )
     return found and not any(limit.key == PERSONS for limit in audit.limits)
 
@@ -187,9 +189,9 @@ def _next(word: str, release: ReleaseView, audit: AuditView, found: list[Answer]
     folder, noise, people = plain(release.folder), _is_noise(found), _people_unlimited(audit)
     again = f"ghostpoi audit FILE {folder} --config ghostpoi.toml --report"
     if word in (BEYOND, MUCH):
-        dangers = [DANGERS[one.title] for one in found if one.verdict == SHORT[BEYOND]] or [DANGERS[NEXT_VENUE]]
-        dangers += [DANGERS[PERSON]] if people else []
-        action, how = f"Do not publish it: {', and '.join(dangers)}.", "Try settings that protect better:"
+        dangers = [DANGERS.get(limit.key, GUESSED) for limit in audit.limits if limit.verdict == BEYOND] or [GUESSED]
+        said = ", and ".join(dict.fromkeys([*dangers, *([FOUND_IN_IT] if people else [])]))
+        action, how = f"Do not publish it: {said}.", "Try settings that protect better:"
         command = "ghostpoi choose FILE"
     elif word in (UNSURE, CANNOT_TELL) and audit.not_run:
         action, how = "Do not publish it yet: not every attack was run.", "Run the whole audit:"

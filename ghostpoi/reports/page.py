@@ -208,11 +208,11 @@ def render_dpia(release: Path, view: ReleaseView, about: About) -> str:
         status=TEXTS["dpia"]["personal" if keeps or _singled_out(shown) else "not_shown"],
         conditions=TEXTS["conditions"], rows=shown, left_out=[row.label for row in every if row not in shown],
         place_km=persons.get("place_km"), control=persons.get("control"),
-        threshold=limits_of(audit.get("limits")).get(PERSONS), seal=seal, series="series" in view.manifest,
+        limits=limits_of(audit.get("limits")), seal=seal, series="series" in view.manifest,
     )  # fmt: skip
 
 
 def _singled_out(rows: Sequence[PersonRow]) -> bool:
     """Whether some known check-ins single out more people than they would of those who are not in the release."""
-    limited = [row for row in rows if row.limited and row.release]
+    limited = (row for row in rows if row.limit == PERSONS and row.release)
     return any(row.release["low"] > (row.control or {}).get("high", 0) for row in limited if row.release)

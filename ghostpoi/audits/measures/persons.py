@@ -19,11 +19,11 @@ RESOLUTIONS = {"second": 1, "minute": 60, "hour": HOUR_S, "part": 6 * HOUR_S, "d
 MOST_KNOWN = 5  # check-ins that the outsider knows
 PAIRS_AT_ONCE = 1 << 22  # bounds the memory
 MOST_PAIRS = 1 << 27  # bounds the time: where many fit a moment, fewer draws are made
-SESSIONS_AT_ONCE = 1 << 24  # scores of sessions
+SCORES_AT_ONCE = 1 << 24
 PRIOR_VISITS = 10.0  # weight of everybody's visits in those of one person
 SLOT_S, SLOTS = 4 * HOUR_S, 6  # parts of the day in which people have habits
 NIGHT_H = 8  # the hours of a city with the fewest check-ins
-RECALL = (0.1, 0.25)  # shares of all sessions that are assigned rightly
+RECALL = (0.1, 0.25, 0.5, 0.75)  # shares of all groups that are assigned rightly
 FLAGGED = 0.5  # of the people who make sensitive visits
 
 
@@ -217,93 +217,106 @@ def twins(matcher: Matcher, known: Visits, drawn: Longs) -> Longs:
 
 
 @dataclass(frozen=True)
-class Halves:
-    """Earlier check-ins, of which an outsider knows the people, and later sessions, of which she does not."""
+class Parts:
+    """Earlier check-ins, of which an outsider knows the people, and groups of later ones, of which she does not.
 
-    session: Longs  # (N,) of each check-in
+    A group is a session, or what stands under one id in the next release of the same people.
+    """
+
+    visits: Visits
+    group: Longs  # (N,) of each later check-in
     later: Bools  # (N,)
-    tested: Longs  # (S,) later sessions that are long enough
+    tested: Longs  # (G,) groups
     strangers: Bools  # (P,) people whose earlier check-ins nobody knows: the control
+    one_each: bool = False  # whether no two groups are of one person
 
 
-def later(person: Longs, session: Longs, time: Longs) -> Bools:
-    """Mark the check-ins in the second half of each person's sessions."""
-    count = int(session.max()) + 1
-    begin, who = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
+def later(person: Longs, session: Longs, time: Longs, quarters: int = 2) -> Bools:
+    """Mark the check-ins after the first quarters of each person's sessions."""
+    begin = np.full(int(session.max()) + 1, np.iinfo(np.int64).max)
+    who = np.zeros_like(begin)
     np.minimum.at(begin, session, time)
     who[session] = person
-    order = np.lexsort((begin, who))
-    total = np.bincount(who)
-    place = np.empty(count, np.int64)
-    place[order] = np.arange(count) - np.repeat(np.cumsum(total) - total, total)
-    return (2 * place >= total[who])[session]
+    order, total = np.lexsort((begin, who)), np.bincount(who)
+    place = np.empty_like(begin)
+    place[order] = np.arange(len(begin)) - np.repeat(np.cumsum(total) - total, total)
+    return (4 * place >= quarters * total[who])[session]
 
 
-def linkage(visits: Visits, halves: Halves, people: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Return the tallies of later sessions that are assigned to the right person, and those of strangers.
+def linkage(name: str, parts: Sequence[Parts], people: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Return the tallies of groups that are assigned to the right person, under a name, and those of the control.
 
-    An outsider knows how often each person was where, and in which part of the day (naive Bayes). `sessions`: all are
-    assigned. `precision_at_10`: those of which she is surest, until 10% of all sessions are assigned rightly; of
-    strangers, the share that is assigned as surely.
+    An outsider knows how often each person was where, and in which part of the day (naive Bayes). All groups are
+    assigned, in the control to the most active person. `precision_at_10`: those of which she is surest, until 10% of
+    all groups are assigned rightly; its control are the groups of strangers that are assigned as surely.
     """
-    score, sure = _assigned(visits, halves, people)
-    who = np.zeros(int(halves.session.max(initial=0)) + 1, np.int64)
-    who[halves.session] = visits.person
-    person = who[halves.tested]
-    right, stranger = score == person, halves.strangers[person]
-    member = ~stranger
-    release = {"sessions": tally(person[member], right[member], people)}
-    most = np.bincount(visits.person[~halves.later & ~halves.strangers[visits.person]], minlength=people).argmax()
-    control = {"sessions": tally(person[member], person[member] == most, people)}
+    each = zip(*(_assigned(one, people) for one in parts), strict=True)
+    person, found, sure, most, stranger = (np.concatenate(one) for one in each)
+    right, member = found == person, ~stranger
+    release = {name: tally(person[member], right[member], people)}
+    control = {name: tally(person[member], (most == person)[member], people)}
     order = np.argsort(-sure[member], kind="stable")
     hits = np.cumsum(right[member][order])
     for recall in RECALL:
-        name, wanted = f"precision_at_{100 * recall:.0f}", recall * member.sum()
+        wanted = recall * member.sum()
         if not len(hits) or hits[-1] < wanted:
-            continue
+            break
         least = sure[member][order][np.searchsorted(hits, wanted)]
-        chosen = member & (sure >= least)
-        release[name] = tally(person[chosen], right[chosen], people)
-        control[name] = tally(person[stranger], sure[stranger] >= least, people)
+        chosen, at = member & (sure >= least), f"precision_at_{100 * recall:.0f}"
+        release[at] = tally(person[chosen], right[chosen], people)
+        control[at] = tally(person[stranger], sure[stranger] >= least, people)
     return release, control
 
 
-def _assigned(visits: Visits, halves: Halves, people: int) -> tuple[Longs, Floats]:
-    """Return the likeliest person of each tested session, and by how much (log) she is likelier than the next."""
-    earlier = ~halves.later & ~halves.strangers[visits.person]
-    row = np.full(int(halves.session.max(initial=0)) + 1, -1)
-    row[halves.tested] = np.arange(len(halves.tested))
-    at, tests = row[halves.session], len(halves.tested)
-    total = np.bincount(visits.person[earlier], minlength=people)
-    person = np.flatnonzero(total)
-    column = np.full(people, -1)
-    column[person] = np.arange(len(person))
-    parts = []
+def _assigned(parts: Parts, people: int) -> tuple[Longs, Longs, Floats, Longs, Bools]:
+    """Return of each tested group the person, the likeliest one, by how much (log) she is likelier than the next.
+
+    Then the most active person, and whether the group is a stranger's. Where no two groups are of one person, each
+    goes to another person, as fits all of them best.
+    """
+    visits, tests = parts.visits, len(parts.tested)
+    row = np.full(int(parts.group.max(initial=0)) + 1, -1)
+    row[parts.tested] = np.arange(tests)
+    known = np.flatnonzero(~parts.later & ~parts.strangers[visits.person])
+    tested = np.flatnonzero(parts.later & (row[parts.group] >= 0))
+    at, truth = row[parts.group[tested]], np.zeros(tests, np.int64)
+    truth[at] = visits.person[tested]
+    total = np.bincount(visits.person[known], minlength=people)
+    person, evidence = np.flatnonzero(total), []
+    column = np.cumsum(total > 0) - 1
     for token in (visits.token, visits.token * SLOTS + visits.time // SLOT_S % SLOTS):
         names, code = np.unique(token, return_inverse=True)
-        shape = len(names), len(person)
-        counts = scipy.sparse.csr_array(
-            (np.ones(earlier.sum()), (code[earlier], column[visits.person[earlier]])), shape
-        ).tocoo()
-        often = np.bincount(code[earlier], minlength=len(names)) + 0.5
-        usual = often / often.sum()
-        lift = np.log1p(counts.data / (PRIOR_VISITS * usual[counts.coords[0]]))
-        tested = np.flatnonzero(at >= 0)
-        where = scipy.sparse.csr_array((np.ones(len(tested)), (at[tested], code[tested])), (tests, len(names)))
-        parts.append((where, scipy.sparse.csr_array((lift, counts.coords), shape)))
-    size = np.bincount(at[at >= 0], minlength=tests)
+        ends = code[known], column[visits.person[known]]
+        counts = scipy.sparse.csr_array((np.ones(len(known)), ends), (len(names), len(person))).tocoo()
+        often = np.bincount(code[known], minlength=len(names)) + 0.5
+        lift = np.log1p(counts.data / (PRIOR_VISITS * (often / often.sum())[counts.coords[0]]))
+        where = scipy.sparse.csr_array((np.ones(len(tested)), (at, code[tested])), (tests, len(names)))
+        evidence.append((where, scipy.sparse.csr_array((lift, counts.coords), counts.shape)))
+    size = np.bincount(at, minlength=tests)
     found, sure = np.zeros(tests, np.int64), np.zeros(tests)
-    block = max(1, SESSIONS_AT_ONCE // max(1, len(person)))
+    block = max(1, SCORES_AT_ONCE // max(1, len(person)))
     for first in range(0, tests, block):
         some = slice(first, first + block)
-        score = sum((where[some] @ lift).toarray() for where, lift in parts)
+        score = sum((where[some] @ lift).toarray() for where, lift in evidence)
         score = score + np.log(total[person]) - 2 * size[some, None] * np.log(total[person] + PRIOR_VISITS)
-        best = score.argmax(axis=1)
+        best, sure[some] = _best(score, size if parts.one_each and tests <= block else None)
         found[some] = person[best]
-        top = score[np.arange(len(best)), best]
-        score[np.arange(len(best)), best] = -np.inf
-        sure[some] = top - score.max(axis=1, initial=-np.inf)
-    return found, sure
+    return truth, found, sure, np.full(tests, total.argmax()), parts.strangers[truth]
+
+
+def _best(score: Floats, size: Longs | None) -> tuple[Longs, Floats]:
+    """Return the best column of each row, and by how much it is better than the next.
+
+    With the `size` of the rows, each gets another column; rows for which none is left are the least sure.
+    """
+    best, alone = score.argmax(axis=1), np.zeros(len(score), bool)
+    if size is not None:
+        rows, columns = scipy.optimize.linear_sum_assignment(score / np.sqrt(size[:, None]), maximize=True)
+        best[rows], alone[:] = columns, True
+        alone[rows] = False
+    at = np.arange(len(best)), best
+    top, score[at] = score[at], -np.inf
+    return best, np.where(alone, -np.inf, top - score.max(axis=1, initial=-np.inf))
 
 
 def night(time: Longs) -> Bools:

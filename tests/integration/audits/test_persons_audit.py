@@ -13,6 +13,7 @@ from ghostpoi.audits.match import align, read_pair
 from ghostpoi.audits.measures import persons as measure
 from ghostpoi.audits.persons import AGAIN, PersonSettings, measured, summary
 from ghostpoi.audits.request import AuditRequest
+from ghostpoi.data.synthetic_files import write_city
 from ghostpoi.formats import Source
 from ghostpoi.randomness import Seed
 from ghostpoi.settings import FilterSettings
@@ -40,6 +41,25 @@ def test_a_release_that_keeps_users_and_times_singles_out_as_the_clean_file_does
         assert four["release"] == four["clean"]
         assert four["release"]["mean"] > 4 * four["control"]["mean"]
     assert found["linkage"]["sessions"]["release"]["mean"] < found["linkage"]["sessions"]["clean"]["mean"]
+
+
+def test_new_ids_of_a_next_release_are_linked_unless_they_change_with_the_session(tmp_path: Path) -> None:
+    busy, found = tmp_path / "busy.txt", {}
+    write_city(busy, 200, 400, 200, 3)
+    for kind in ("file", "session"):
+        done = called("protect", busy, "-o", tmp_path / kind, "--pseudonyms", kind, "--seed", 2**90)
+        assert done.returncode == 0, done.stderr
+        found[kind] = audited(tmp_path / kind, "--no-store", file=busy)["persons"]
+    ids, session = (found[kind]["next_release"]["ids"] for kind in ("file", "session"))
+    assert ids["release"].keys() == {"mean", "low", "high", "median", "p95", "most", "people"}
+    assert ids["control"]["high"] < ids["release"]["low"]
+    assert ids["release"]["high"] < ids["clean"]["low"]
+    assert ids["release"]["low"] > found["file"]["linkage"]["sessions"]["release"]["high"]
+    assert session["release"]["high"] < ids["release"]["low"]
+    assert session["clean"] == ids["clean"]
+    surest = found["file"]["next_release"]["precision_at_10"]
+    assert surest["release"]["mean"] > ids["release"]["mean"]
+    assert surest["control"]["high"] < surest["release"]["low"]
 
 
 def test_pseudonyms_that_change_leave_less_to_single_out() -> None:
@@ -71,11 +91,13 @@ def test_the_manifest_holds_rates_and_no_person(tmp_path: Path) -> None:
 
 def test_a_limit_on_persons_decides(tmp_path: Path) -> None:
     limits = tmp_path / "limits.toml"
-    limits.write_text("[limits]\npersons = 0.05\n")
+    limits.write_text("[limits]\npersons = 0.05\nlinked = 0.9\n")
     words = ("--adversaries", "none", "--no-store", "--config", limits)
     done = called("audit", city(), release("crowd", "txt").folder, *FAST, *words)
     assert done.returncode == 1
-    assert "people singled out, at most 0.05: beyond your limits" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "people singled out, at most 0.05: beyond your limits" in said
+    assert "people linked from release to release, at most 0.9: within your limits" in said
 
 
 def test_a_release_of_another_tool_has_no_control(tmp_path: Path) -> None:

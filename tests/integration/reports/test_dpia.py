@@ -56,12 +56,13 @@ def test_it_prints_on_two_sides_with_every_figure(page: Path, tmp_path: Path) ->
     manifest["audit"]["persons"] |= {
         "unicity": {name: {"4": each} for name in ("minute", "hour", "part_place")},
         "linkage": dict.fromkeys(("sessions", "precision_at_10", "precision_at_25"), each),
+        "next_release": dict.fromkeys(("ids", "precision_at_10", "precision_at_50"), each),
         "home": dict.fromkeys(("exact", "within_1km"), each), "sensitive": dict.fromkeys(TOPICS, each),
     }  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(manifest))
     assert called("report", folder, "--dpia", "--title", "Check-ins of a city").returncode == 0
     page = folder / "dpia.html"
-    assert page.read_text().count("85.5%") == 3 * 12  # release, control and clean file
+    assert page.read_text().count("85.5%") == 3 * 15  # release, control and clean file
     browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     command = [*browser, "--no-pdf-header-footer", f"--print-to-pdf={pdf}", page.as_uri()]
     subprocess.run(command, check=True, capture_output=True, timeout=600)

@@ -1,7 +1,7 @@
 """Measures of persons against slow references that follow their definitions word by word."""
 
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.audits.measures import persons as measure
-from ghostpoi.audits.measures.persons import Halves, Matcher, Visits
+from ghostpoi.audits.measures.persons import Matcher, Parts, Visits
 from ghostpoi.audits.persons import Persons, PersonSettings, joined, public, summary
 from ghostpoi.audits.verdicts import BEYOND, UNSURE, WITHIN, decide
+from ghostpoi.data.checkins import Bools
 from ghostpoi.data.places import HOMES
 from ghostpoi.reports.audit_view import person_rows
 
@@ -95,6 +96,70 @@ def test_a_twin_fits_most_check_ins() -> None:
     assert measure.twins(Matcher(shown, 1, (0,)), known, drawn).tolist() == [0, 1, -1]
 
 
+def bayes(every: Visits, earlier: Bools, group: Bools) -> dict[int, float]:
+    """Return how likely (log) the visits of a group are each person's."""
+    score = {}
+    for who in np.unique(every.person[earlier]).tolist():
+        own = earlier & (every.person == who)
+        score[who] = float(np.log(own.sum()))
+        for token in (every.token, every.token * 6 + every.time // 14_400 % 6):
+            for value in token[group]:
+                usual = ((token == value) & earlier).sum() + 0.5
+                usual /= sum(((token == v) & earlier).sum() + 0.5 for v in np.unique(token))
+                hers = ((token == value) & own).sum()
+                score[who] += np.log((hers + 10 * usual) / (own.sum() + 10) / usual)
+    return score
+
+
+def test_ids_of_a_next_release_go_one_by_one_to_whom_they_fit_best_together() -> None:
+    """Against all ways to give each id another person. Shares and precision, too, as they are defined."""
+    draw = np.random.default_rng(8)
+    person, count = np.repeat(np.arange(6), 30), 180
+    cell = np.where(draw.random(count) < 0.5, person, draw.integers(0, 6, count))
+    every = Visits(person, person, draw.integers(0, 500, count) * 3600, cell, cell, cell)
+    strangers = np.arange(6) == 5
+    parts, expected = [], []
+    for quarters in (1, 2, 3):
+        later = np.arange(count) % 30 * 4 >= quarters * 30
+        parts.append(Parts(every, person, later, np.arange(6), strangers, one_each=True))
+        scores = np.array([
+            [*bayes(every, ~later & ~strangers[person], later & (person == one)).values()] for one in range(6)
+        ])  # fmt: skip
+        size = np.sqrt(np.bincount(person, later))
+        best = max(permutations(range(6), 5), key=lambda ids: sum(scores[ids, range(5)] / size[list(ids)]))
+        for who, one in enumerate(best):
+            sure = scores[one, who] - np.delete(scores[one], who).max()
+            expected.append((one, who, float(sure)))
+        expected += [(one, int(scores[one].argmax()), -np.inf) for one in set(range(6)) - set(best)]
+    found, control = measure.linkage("ids", parts, 6)
+    members = sorted((e for e in expected if e[0] != 5), key=lambda e: -e[2])
+    right = [sum(one == who for one, who, _ in members if one == p) for p in range(5)]
+    assert found["ids"][:5].tolist() == [[r, 3] for r in right]
+    assert control["ids"].sum(axis=0).tolist() == [3, 15]  # all to one of five
+    hits = np.cumsum([one == who for one, who, _ in members])
+    for recall in (10, 25, 50):
+        chosen = members[: int(np.searchsorted(hits, recall / 100 * 15)) + 1]
+        tried = found[f"precision_at_{recall}"].sum(axis=0).tolist()
+        assert tried == [sum(one == who for one, who, _ in chosen), len(chosen)]
+        surer = [e for e in expected if e[0] == 5 and e[2] >= chosen[-1][2]]
+        assert control[f"precision_at_{recall}"].sum(axis=0).tolist() == [len(surer), 3]
+    assert max(right) == 3
+    assert sum(right) < 15
+
+
+@given(rows=rows_of, quarters=st.sampled_from([1, 2, 3]))
+def test_a_release_is_cut_between_sessions_of_each_person(rows: list[Row], quarters: int) -> None:
+    person, session, time = (np.array(column, np.int64) for column in list(zip(*rows, strict=True))[:3])
+    session = np.unique(person * 2 + session, return_inverse=True)[1]
+    found = measure.later(person, session, time, quarters)
+    for who in set(person.tolist()):
+        own = set(session[person == who].tolist())
+        order = sorted(own, key=lambda one: (min(time[session == one]), one))
+        after = {one for place, one in enumerate(order) if place / len(order) >= quarters / 4}
+        assert set(session[(person == who) & found].tolist()) == after
+        assert set(session[(person == who) & ~found].tolist()) == own - after
+
+
 def test_sessions_go_to_the_likeliest_person() -> None:
     """Against Bayes' rule with the shares of each person written out."""
     draw = np.random.default_rng(5)
@@ -106,21 +171,11 @@ def test_sessions_go_to_the_likeliest_person() -> None:
     later = session % 10 >= 5
     strangers = np.array([False, False, False, True])
     tested = np.unique(session[later])
-    found, control = measure.linkage(every, Halves(session, later, tested, strangers), 4)
+    found, control = measure.linkage("sessions", [Parts(every, session, later, tested, strangers)], 4)
 
-    earlier = ~later & ~strangers[person]
     right = np.zeros((4, 2))
     for one in tested:
-        score = {}
-        for who in range(3):
-            own = earlier & (person == who)
-            score[who] = np.log(own.sum())
-            for token in (cell, cell * 6 + time // 14_400):
-                for value in token[session == one]:
-                    usual = ((token == value) & earlier).sum() + 0.5
-                    usual /= sum(((token == v) & earlier).sum() + 0.5 for v in np.unique(token))
-                    hers = ((token == value) & own).sum()
-                    score[who] += np.log((hers + 10 * usual) / (own.sum() + 10) / usual)
+        score = bayes(every, ~later & ~strangers[person], session == one)
         truth = int(person[session == one][0])
         if not strangers[truth]:
             right[truth] += [max(score, key=lambda who: score[who]) == truth, 1]
@@ -244,12 +299,14 @@ def test_the_public_part_names_nobody() -> None:
 
 
 @pytest.mark.parametrize(("limit", "verdict"), [(0.3, WITHIN), (0.15, UNSURE), (0.05, BEYOND)])
-def test_a_limit_on_persons(limit: float, verdict: str) -> None:
-    found: dict[str, Any] = {"persons": {"unicity": {"part_place": {"4": {"release": {"low": 0.1, "high": 0.2}}}}}}
-    decided = decide({"persons": limit}, found)
+@pytest.mark.parametrize("name", ["persons", "linked"])
+def test_a_limit_on_persons(name: str, limit: float, verdict: str) -> None:
+    release = {"release": {"low": 0.1, "high": 0.2}}
+    found: dict[str, Any] = {"unicity": {"part_place": {"4": release}}} if name == "persons" else {}
+    decided = decide({name: limit}, {"persons": found | {"next_release": {"ids": release}}})
     assert decided is not None
-    assert decided["persons"]["verdict"] == verdict
-    undecided = decide({"persons": limit}, {"persons": None})
+    assert decided[name]["verdict"] == verdict
+    undecided = decide({name: limit}, {"persons": None})
     assert undecided is not None
     assert undecided["decision"] == UNSURE
 

@@ -55,6 +55,17 @@ def test_limits_decide(
     )
 
 
+def test_it_names_each_limit_that_is_exceeded(release: ReleaseView) -> None:
+    both = limits(BEYOND) | {"linked": {"limit": 0.5, "verdict": BEYOND}}
+    found = decided(release, limits=both | {"no_leak": {"limit": 0.02, "verdict": WITHIN}})
+    assert found.action == "Do not publish it: people can be linked from release to release."
+    found = decided(release, limits=both | {"far_within_1km": {"limit": 0.1, "verdict": BEYOND}})
+    assert found.action == (
+        "Do not publish it: it gives away too much about where people go next, and people can be linked from release "
+        "to release."
+    )
+
+
 def test_without_limits_it_says_what_is_given_away_to_whom(release: ReleaseView) -> None:
     found = decided(release, (NOTHING, LITTLE))
     assert (found.headline, found.tone, found.without_limits) == ("Gives away a little", "little", True)
