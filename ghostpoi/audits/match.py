@@ -49,7 +49,7 @@ def undo(released: CheckinFile, clean: Checkins, row: Longs) -> tuple[CheckinFil
     user, user_ids = renumber(raw, distinct, clean.user_ids[distinct])
     columns = {name: getattr(table, name)[order] for name in ("venue", "category", "lat", "lon", "time")}
     restored = replace(table, user=user, user_ids=user_ids, **columns)
-    undone = replace(released, table=restored, parse_rows=lambda: released.rows.take(order))
+    undone = replace(released, table=restored, all_rows=released.rows.take(order))
     return undone, table.user[order].astype(np.int64)
 
 

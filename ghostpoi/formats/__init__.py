@@ -1,17 +1,22 @@
 """File formats. To add one, write a module with a `Format` object and add a line to FORMATS."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
+
 from ghostpoi.errors import InputError
 from ghostpoi.formats import databases
-from ghostpoi.formats.content import kind_of, load, other_kind
+from ghostpoi.formats.build import file_of_rows
+from ghostpoi.formats.content import load, other_kind
 from ghostpoi.formats.delimited import read_venues
-from ghostpoi.formats.fields import none_complete
-from ghostpoi.formats.folder import is_empty, is_folder, read_folder
+from ghostpoi.formats.fields import WITHOUT_NAMES, find_columns, none_complete, refuse_duplicate_names
+from ghostpoi.formats.folder import is_folder, read_folder
 from ghostpoi.formats.rows import Columns, Rows
-from ghostpoi.formats.source import CheckinFile, Format, Reading, Source
+from ghostpoi.formats.source import POINT, CheckinFile, Format, Reading, Source
 from ghostpoi.options import option
 from ghostpoi.plugins import Registry
 
@@ -32,67 +37,70 @@ FORMATS: Registry[Format] = Registry(
 HEAD = 65_536  # bytes that a format sees to recognise a file
 
 __all__ = [
-    "FORMATS", "CheckinFile", "Columns", "Format", "Reading", "Rows", "Source", "has_rows", "read", "recognised",
+    "FORMATS", "CheckinFile", "Columns", "Format", "Reading", "Rows", "Source", "decoded", "file_of", "read",
+    "recognised", "with_venues",
 ]  # fmt: skip
 
 
-def read(
-    source: Source | Path, mapping: dict[str, str] | None = None, format: str | None = None, part: bool = False
-) -> CheckinFile:
-    """Read check-ins, of a folder of files too, in the given format, or in the first format that recognises them.
-
-    `part`: there are other files, so that all rows of this one may lack a value.
-    """
+def read(source: Source | Path, mapping: dict[str, str] | None = None, format: str | None = None) -> CheckinFile:
+    """Read check-ins, of a folder of files too, in the given format, or in the first format that recognises them."""
     source, given = Source.of(source), mapping or {}
     if source.query:
         source = databases.in_memory(source, given)
     if format is not None and format not in FORMATS:
         raise InputError(f"there is no format {format!r}; choose one of {', '.join(FORMATS)}")
-    if place := source.reading.venues:
-        content = source.beside.get(place)
-        listed = Source(Path(place), limit=source.limit, content=content, suffix=Path(place).suffix)
-        source = replace(source, venues=read_venues(listed, given))
-
-    def recognise(source: Source, data: bytes) -> str:
-        return format or recognised(source, data[:HEAD])
-
-    def read_one(name: str, source: Source, data: bytes) -> CheckinFile:
-        return FORMATS[name].read(source, data, given)
-
+    source = with_venues(source, given)
     if is_folder(source):
-        file = read_folder(source, recognise, read_one)
+        file = read_folder(source, partial(decoded, format=format), partial(file_of, given=given))
     else:
         data = load(source)
-        file = read_one(recognise(source, data), source, data)
-    if not (part or len(file.table)):
+        file = replace(file_of(source, *decoded(source, data, format), given), sha256=sha256(data).digest())
+    if not len(file.table):
         raise none_complete(source)
     if source.venues:
         file = replace(file, sha256=sha256(file.sha256 + source.venues.sha256).digest())
     if source.frame is not None:
         from ghostpoi.formats.frames import FrameRows  # slow to import
 
-        rows = file.all_rows
-        return replace(file, parse_rows=lambda: FrameRows(**vars(rows), frame=source.frame))
+        return replace(file, all_rows=FrameRows(**vars(file.all_rows), frame=source.frame))
     return file
 
 
-def has_rows(source: Source) -> bool:
-    """Return whether a file has rows; some tools write parts that have columns only."""
-    if source.path.stat().st_size > HEAD:
-        return True
-    data = load(source)
-    return not is_empty(source, recognised(source, data[:HEAD]), data)
+def with_venues(source: Source, given: dict[str, str]) -> Source:
+    """Read the table of venues, if one is stated."""
+    if not (place := source.reading.venues):
+        return source
+    listed = Source(Path(place), limit=source.limit, content=source.beside.get(place), suffix=Path(place).suffix)
+    return replace(source, venues=read_venues(listed, given))
+
+
+def decoded(source: Source, data: bytes, format: str | None = None) -> tuple[str, Rows]:
+    """Return the name of the format of a file, and all its fields."""
+    name = format or recognised(source, data[:HEAD])
+    rows = FORMATS[name].decode(source, data)
+    if source.reading.columns and (words := rows.kind.words) != "text":
+        raise InputError(f"{source} is {words}, which names its columns itself; leave {option('columns')} out")
+    return name, rows
+
+
+def file_of(source: Source, format: str, rows: Rows, given: Mapping[str, str]) -> CheckinFile:
+    """Find the check-ins in all rows of a file; `given` is the user's choice of columns."""
+    refuse_duplicate_names(rows.columns, str(source))
+    if not len(rows):
+        raise InputError(f"{source} has columns but no check-ins; give a file with at least one row of data")
+    rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
+    own = {f: column for f, column in FORMATS[format].fields.items() if not (POINT in given and f in ("lat", "lon"))}
+    header = rows.dialect is not None and rows.dialect.has_header
+    found = find_columns(source, rows.columns, {**own, **given}, header, rows.point)
+    return file_of_rows(source, rows, format, found)
 
 
 def recognised(source: Source, head: bytes) -> str:
     """Return the format of a file. `table` accepts any text, so it is tried last."""
     has_columns = bool(source.reading.columns)
     for name in FORMATS:
-        if name != "table" and FORMATS[name].recognises(head):
-            if not has_columns:
-                return name
-            if (words := kind_of(name, head).words) != "text":
-                raise InputError(f"{source} is {words}, which names its columns itself; leave {option('columns')} out")
+        if name != "table" and not (has_columns and name in WITHOUT_NAMES) and FORMATS[name].recognises(head):
+            return name
     if kind := other_kind(head):
         raise InputError(f"{source} {kind}")
     if has_columns or FORMATS["table"].recognises(head):

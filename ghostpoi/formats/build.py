@@ -7,9 +7,9 @@ enough stays. Its position is rounded, and no point of the file has it.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
+from functools import partial
 from itertools import count, product
 
 import numpy as np
@@ -18,7 +18,6 @@ import polars as pl
 from ghostpoi.data.checkins import DATE, Checkins, Floats, Longs, by_user_and_time
 from ghostpoi.data.geo import EARTH_RADIUS_KM
 from ghostpoi.errors import InputError
-from ghostpoi.formats.content import kind_of
 from ghostpoi.formats.fields import (
     COLUMN_NAMES,
     Where,
@@ -146,57 +145,32 @@ def own_columns(source: Source, mapping: dict[str, str], columns: Sequence[str])
 
 
 def file_of_rows(
-    source: Source, rows: Rows, format: str, mapping: dict[str, str], data: bytes | None = None, unit: str = "row",
-    first: int = 1,
-) -> CheckinFile:  # fmt: skip
-    """Find the check-ins in rows; `mapping` names their columns. Messages call a row `unit` and count from `first`.
-
-    `data` is the file that the rows were read from; None: they were read before.
-    """
-    own = own_columns(source, mapping, rows.columns)
-    fields = {field: rows.values(source, field, column) for field, column in own.items()}
-    return to_file(
-        source, rows.head if data is None else data, format, mapping, pl.DataFrame(fields),
-        lambda row: f"{source}, {unit} {source.before + row + first}", lambda: rows,
-    )  # fmt: skip
-
-
-def to_file(
-    source: Source, data: bytes, format: str, mapping: dict[str, str], fields: pl.DataFrame, where: Where,
-    rows: Callable[[], Rows],
-) -> CheckinFile:  # fmt: skip
-    """Return a file that was read: `fields` has a column per field, `where` names the place of a row."""
-    if source.reading.order:
-        plain = replace(source, reading=replace(source.reading, order=""))
-        file = to_file(plain, data, format, mapping, fields, where, rows)
+    source: Source, rows: Rows, format: str, mapping: dict[str, str], digest: bytes = b"", where: Where | None = None
+) -> CheckinFile:
+    """Find the check-ins in rows; `mapping` names their columns. `where` names the place of a row in messages."""
+    reading, where = source.reading, where or partial(rows.place, source)
+    if names := [name.strip() for name in reading.normalise.split(",") if name.strip()]:
+        rows = in_one_form(source, rows, mapping, names)
+    if reading.order:
+        plain = replace(source, reading=replace(reading, order="", normalise=""))
+        file, found = file_of_rows(plain, rows, format, mapping, digest, where), where
         rank = np.unique(file.table.user_ids.astype(str), return_inverse=True)[1][file.table.user]
         by_time = file.present[np.lexsort((rank, file.table.time))]
         order = np.concatenate([by_time, file.missing]).astype(np.int64)  # rows that lack a value come last
-        file = to_file(
-            plain, data, format, mapping, fields[order], lambda row: where(int(order[row])), lambda: rows().take(order)
-        )
-        return replace(file, source=source)
-    if names := [name.strip() for name in source.reading.normalise.split(",") if name.strip()]:
-        plain = replace(source, reading=replace(source.reading, normalise=""))
-        written = in_one_form(plain, rows(), mapping, names)
-        values = {
-            field: written.values(plain, field, c) for field, c in own_columns(plain, mapping, written.columns).items()
-        }
-        file = to_file(plain, data, format, mapping, pl.DataFrame(values), where, lambda: written)
-        return replace(file, source=source)
-    fields, reading = _with_venue_fields(source, fields, where), source.reading
+        rows, where = rows.take(order), lambda row: found(int(order[row]))
+    own = own_columns(source, mapping, rows.columns)
+    fields = pl.DataFrame({field: rows.values(source, field, column) for field, column in own.items()})
+    fields = _with_venue_fields(source, fields, where)
     mapping, fields = _with_used_zones(source, mapping, fields)
     if reading.cluster_points:
         fields = fields.with_columns(poi=pl.lit("somewhere"))
     complete, place, missing = complete_rows(fields, where, reading)
 
     def dates() -> list[str]:
-        every = rows()
-        first = {c: every.get_column(c).cast(pl.String, strict=False).drop_nulls().head(1) for c in every.columns}
+        first = {c: rows.get_column(c).cast(pl.String, strict=False).drop_nulls().head(1) for c in rows.columns}
         return [name for name, value in first.items() if value.str.contains(DATE_LIKE).any()]
 
     table = to_checkins(source, complete, mapping.get("category", ""), place, dates)
-    own = rows
     if reading.cluster_points and not len(table):
         raise none_complete(source)
     if reading.cluster_points == POSITIONS:
@@ -210,25 +184,24 @@ def to_file(
                 f"stays of {MIN_PEOPLE} people within {reading.cluster_points} ({places(lost, place)}); widen "
                 f"{option('cluster_points')}, or leave them out with {option('missing', 'drop')}"
             )
-        present = np.delete(np.arange(len(table) + len(missing)), missing)
-        every = np.zeros((2, len(present) + len(missing)))
+        present = np.delete(np.arange(len(rows)), missing)
+        every = np.zeros((2, len(rows)))
         every[:, present] = np.nan_to_num([lat, lon])
         stays = np.delete(np.arange(len(table)), lost)
         table = _at_places(source, complete[stays], mapping, lambda row: place(int(stays[row])), lat[stays], lon[stays])
-        missing = np.union1d(missing, present[lost])
-
-        def own() -> Rows:
-            if POINT in mapping:
-                return rows().with_positions(mapping[POINT], every[0], every[1])
-            moved = rows()
-            for field, values in (("lat", every[0]), ("lon", every[1])):
-                texts = [str(value).replace(".", reading.decimal or ".") for value in values.tolist()]
-                moved = moved.replace_ids(mapping[field], np.array(texts, object))
-            return moved
-
+        missing, rows = np.union1d(missing, present[lost]), _moved(rows, mapping, every, reading.decimal)
     at = places(missing, where) if len(missing) else ""
-    kind, digest = kind_of(format, data), sha256(data).digest()
-    return CheckinFile(source, format, kind, mapping, table, digest, own, missing=missing, missing_at=at)
+    return CheckinFile(source, format, mapping, table, digest, rows, missing=missing, missing_at=at)
+
+
+def _moved(rows: Rows, mapping: dict[str, str], at: Floats, decimal: str) -> Rows:
+    """Return rows at other positions: latitude and longitude, (2, N)."""
+    if POINT in mapping:
+        return rows.with_positions(mapping[POINT], *at)
+    for field, values in zip(("lat", "lon"), at, strict=True):
+        texts = [str(value).replace(".", decimal or ".") for value in values.tolist()]
+        rows = rows.replace_ids(mapping[field], np.array(texts, object))
+    return rows
 
 
 def _with_venue_fields(source: Source, frame: pl.DataFrame, where: Where) -> pl.DataFrame:

@@ -21,7 +21,8 @@ import zstandard
 
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
-from ghostpoi.formats.source import URL, Kind, SizeLimit, Source
+from ghostpoi.formats.rows import Kind
+from ghostpoi.formats.source import URL, SizeLimit, Source
 
 CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))  # not used in text files
 STDIN = Path("-")
@@ -199,24 +200,6 @@ SUFFIXES = {  # what a name promises
     "an Excel workbook": (".xlsx", ".xls"),
     "a GeoPackage": (".gpkg",),
 }
-
-
-def kind_of(format: str, data: bytes) -> Kind:
-    """Return the kind of a file by its format and its first bytes."""
-    if format == "geopackage":
-        return Kind("a GeoPackage", ".gpkg")
-    if format == "excel":
-        return Kind("an Excel workbook", ".xlsx")
-    if data.startswith(PARQUET):
-        return Kind("Parquet", ".parquet")
-    start = data[:1000].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if format == "geojson":
-        return Kind("JSON", ".geojson")
-    if format == "json":
-        return Kind("JSON", ".json" if start.startswith(b"[") else ".jsonl")
-    line = start.split(b"\n", 1)[0]
-    tabs = line.count(b"\t") > max(line.count(sign) for sign in (b",", b";", b"|"))
-    return Kind("text", ".txt" if format != "table" else ".tsv" if tabs else ".csv")
 
 
 def ending(source: Source, kind: Kind) -> str:

@@ -10,59 +10,26 @@ from hashlib import sha256
 
 import polars as pl
 
-from ghostpoi.data.checkins import DATE, FIELDS, GROUP, IDS, NAME
+from ghostpoi.data.checkins import GROUP
 from ghostpoi.errors import InputError
 from ghostpoi.formats import text
-from ghostpoi.formats.build import own_columns, to_file
 from ghostpoi.formats.content import PARQUET, is_binary, is_geopackage, load
-from ghostpoi.formats.fields import find_columns, find_venue_columns, names_column
+from ghostpoi.formats.fields import find_venue_columns, names_column
 from ghostpoi.formats.geometry import read_layer
-from ghostpoi.formats.source import POINT, VENUE, CheckinFile, Format, Source, VenueTable
-from ghostpoi.formats.times import TIMEZONE
+from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.source import POINT, VENUE, Format, Source, VenueTable
 from ghostpoi.options import option
-
-OWN_FIELDS = (*FIELDS, GROUP, DATE, POINT, TIMEZONE)  # what a file may say of a check-in
-TYPES: dict[str, pl.DataType] = dict.fromkeys(OWN_FIELDS, pl.String())
-TYPES |= {**dict.fromkeys((*IDS, NAME), pl.Categorical()), "lat": pl.Float64(), "lon": pl.Float64()}
-
-
-def read_text(body: text.Body, data: bytes, format: str, mapping: dict[str, str]) -> CheckinFile:
-    """Parse typed columns directly from the bytes. If a value does not fit, parse text and convert it or name it."""
-    source = body.source
-    column = own_columns(source, mapping, body.dialect.columns)
-    frame = None
-    plain = not body.dialect.control_separated and not source.reading.decimal
-    if plain and len(set(column.values())) == len(column):
-        frame = body.frame({c: TYPES[field] for field, c in column.items()})
-        needed = [column[field] for field in (*FIELDS, DATE, POINT) if field in column]
-        ids = pl.concat(frame[column[field]].unique().cast(pl.String) for field in IDS if field in column)
-        if any(frame[c].null_count() for c in needed) or ids.str.contains(r"^[ \t]|[ \t]$").any():
-            frame = None
-    if frame is None:
-        frame = body.values(list(dict.fromkeys(column.values())))
-    fields = frame.select(pl.col(c).alias(field) for field, c in column.items())
-    return to_file(source, data, format, mapping, fields, body.place, partial(text.TextRows.of, body))
-
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
-def _read_table(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-    """Read any table. Columns are found by name or mapped by the user."""
-    names = source.reading.column_names
+def _decode_table(source: Source, data: bytes) -> Rows:
     if data.startswith(PARQUET):
-        from ghostpoi.formats.parquet import read_rows, to_checkin_file  # pyarrow is slow to import
+        from ghostpoi.formats.parquet import read_rows  # pyarrow is slow to import
 
-        if names:
-            raise InputError(f"{source} is Parquet, which names its columns itself; leave {option('columns')} out")
-        return to_checkin_file(source, read_rows(source, data), data, mapping)
-    body = open_table(source, data, names)
-    return read_text(body, data, "table", find_columns(source, body.dialect.columns, mapping, header=not names))
-
-
-def open_table(source: Source, data: bytes, names: tuple[str, ...] | None = None) -> text.Body:
-    """Find the delimiter and the layout of a text. Without `names`, its first line names the columns."""
-    return text.open_body(source, data, delimiter_of(source, data, names), names, None, quotes=True)
+        return read_rows(source, data)
+    names = source.reading.column_names
+    return text.decode(source, data, delimiter_of(source, data, names), names)
 
 
 def delimiter_of(source: Source, data: bytes, names: tuple[str, ...] | None = None) -> str:
@@ -77,18 +44,20 @@ def delimiter_of(source: Source, data: bytes, names: tuple[str, ...] | None = No
 TABLE = Format(
     "delimited text with a header line (CSV, TSV, `;`, `|`), or Parquet",
     lambda head: head.startswith(PARQUET) or not is_binary(head),
-    _read_table,
+    _decode_table,
 )
 
 
-def _read_geopackage(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
-    from ghostpoi.formats.parquet import ParquetRows, to_checkin_file
+def _decode_geopackage(source: Source, data: bytes) -> Rows:
+    from ghostpoi.formats.parquet import ParquetRows
 
     table, schema = read_layer(str(source), data)
-    return to_checkin_file(source, ParquetRows.of(table, source.path, schema), data, mapping, "geopackage")
+    return ParquetRows.of(table, source.path, schema)
 
 
-GEOPACKAGE = Format("GeoPackage (.gpkg) with one layer of points; needs ghostpoi[geo]", is_geopackage, _read_geopackage)
+GEOPACKAGE = Format(
+    "GeoPackage (.gpkg) with one layer of points; needs ghostpoi[geo]", is_geopackage, _decode_geopackage
+)
 
 
 TSMC_COLUMNS = ("user", "venue_id", "category_id", "category", "latitude", "longitude", "timezone_offset", "utc_time")
@@ -124,24 +93,17 @@ def _is_snap(head: bytes) -> bool:
     return bool(lines) and lines[0].count(b"\t") == len(SNAP_COLUMNS) - 1 and likely * 2 >= len(lines)
 
 
-def _read_fixed(
-    source: Source, data: bytes, mapping: dict[str, str],
-    format: str, columns: tuple[str, ...], own: dict[str, str], encoding: str | None = None,
-) -> CheckinFile:  # fmt: skip
-    """Read a published format: tabs, and always the same columns without a header."""
-    found = find_columns(source, columns, own | mapping)
-    return read_text(text.open_body(source, data, "\t", columns, encoding, quotes=False), data, format, found)
-
-
 TSMC2014 = Format(
     "Foursquare TSMC2014: eight tab-separated columns without a header",
     _is_tsmc2014,
-    partial(_read_fixed, format="tsmc2014", columns=TSMC_COLUMNS, own=TSMC_MAPPING, encoding="latin-1"),
+    partial(text.decode, delimiter="\t", columns=TSMC_COLUMNS, encoding="latin-1", quotes=False),
+    TSMC_MAPPING,
 )
 SNAP = Format(
     "SNAP Gowalla and Brightkite: user, time, latitude, longitude, location id; tabs, no header",
     _is_snap,
-    partial(_read_fixed, format="snap", columns=SNAP_COLUMNS, own=SNAP_MAPPING),
+    partial(text.decode, delimiter="\t", columns=SNAP_COLUMNS, quotes=False),
+    SNAP_MAPPING,
 )
 
 
@@ -158,18 +120,17 @@ def read_venues(source: Source, given: dict[str, str]) -> VenueTable:
         raise InputError(
             f"{option('venues', source)} is a binary file; give a table of venues as text (CSV, TSV, .geo, .item)"
         )
-    body = open_table(source, data, TIST2015 if TIST2015_LINE.match(data) else None)
-    columns = body.dialect.columns
-    own = {f: c for f, c in given.items() if f in (*VENUE_FIELDS, VENUE) and c in columns}
-    found = find_venue_columns(source, columns, own)
-    read = found | names_column(found, columns)
-    values = body.values(list(dict.fromkeys(read.values())))
-    fields = values.select(pl.col(c).alias("poi" if field == VENUE else field) for field, c in read.items())
-    ids = fields["poi"]
+    rows = text.decode(source, data, delimiter_of(source, data), TIST2015 if TIST2015_LINE.match(data) else None)
+    own = {f: c for f, c in given.items() if f in (*VENUE_FIELDS, VENUE) and c in rows.columns}
+    found = find_venue_columns(source, rows.columns, own)
+    read = found | names_column(found, rows.columns)
+    fields = pl.DataFrame({"poi" if field == VENUE else field: rows.values(source, "", c) for field, c in read.items()})
+    ids, place = fields["poi"], partial(rows.place, source)
     if ids.null_count():
-        row = int(ids.is_null().arg_true()[0])
-        raise InputError(f"{body.place(row)}: the venue has no id; fill it in or remove the line")
+        raise InputError(
+            f"{place(int(ids.is_null().arg_true()[0]))}: the venue has no id; fill it in or remove the line"
+        )
     if (repeated := ids.is_duplicated()).any():
         row = int(repeated.arg_true()[-1])
-        raise InputError(f"{body.place(row)}: the venue {ids[row]!r} is listed twice; remove one of them")
-    return VenueTable(source.path, found, fields, text.TextRows.of(body), sha256(data).digest(), body.place)
+        raise InputError(f"{place(row)}: the venue {ids[row]!r} is listed twice; remove one of them")
+    return VenueTable(source.path, found, fields, rows, sha256(data).digest(), place)

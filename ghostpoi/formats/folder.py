@@ -1,6 +1,5 @@
 """A folder of check-in files of one kind, or those that a pattern names, read as one table and written as parts."""
 
-import csv
 import glob
 import os
 import re
@@ -16,11 +15,9 @@ import numpy as np
 from ghostpoi.data.checkins import concatenated
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED, extension
-from ghostpoi.formats.content import PARQUET, load
-from ghostpoi.formats.delimited import delimiter_of
+from ghostpoi.formats.content import load
 from ghostpoi.formats.rows import Rows
 from ghostpoi.formats.source import CheckinFile, Source
-from ghostpoi.formats.text import first_line, is_utf8
 from ghostpoi.options import option
 
 HIDDEN = (".", "_")  # names that begin so belong to the tool that wrote the folder, e.g. _SUCCESS
@@ -28,8 +25,8 @@ PAIRS = {".dyna": ".geo", ".inter": ".item"}  # check-ins and their venues: LibC
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 WILD = re.compile(r"[*?]|\[[^\]]+\]")  # signs of a pattern
 
-Recognise = Callable[[Source, bytes], str]  # returns the name of a format
-ReadPart = Callable[[str, Source, bytes], CheckinFile]
+Decode = Callable[[Source, bytes], tuple[str, Rows]]  # returns the name of the format, and all rows
+ReadPart = Callable[[Source, str, Rows], CheckinFile]
 
 
 def is_folder(source: Source) -> bool:
@@ -40,7 +37,7 @@ def is_folder(source: Source) -> bool:
     return os.path.isdir(path) or (bool(WILD.search(str(path))) and not os.path.exists(path))
 
 
-def read_folder(source: Source, recognise: Recognise, read_part: ReadPart) -> CheckinFile:
+def read_folder(source: Source, decode: Decode, read_part: ReadPart) -> CheckinFile:
     """Read all parts and join them in the order of their names."""
     if source.reading.cluster_points:
         raise InputError(f"{source}: {option('cluster_points')} needs all points in one file; join the parts first")
@@ -50,11 +47,11 @@ def read_folder(source: Source, recognise: Recognise, read_part: ReadPart) -> Ch
     for name, path in found.items():
         data = load(file := source.at(path))
         digest.update(f"{len(name.encode())} {name} {len(data)} ".encode() + data)
-        format = recognise(file, data)
-        if is_empty(file, format, data):
-            empty[path] = columns_of(file, data)
+        format, rows = decode(file, data)
+        if len(rows):
+            files[name] = read_part(file, format, rows)
         else:
-            files[name] = read_part(format, file, data)
+            empty[path] = rows.columns
     if not files:
         raise InputError(f"{source} has no check-ins; give files with at least one row of data")
     first = next(iter(files.values()))
@@ -67,17 +64,12 @@ def read_folder(source: Source, recognise: Recognise, read_part: ReadPart) -> Ch
         like = other if (dialect := like.all_rows.dialect) and dialect.ascii else like  # it would do in any encoding
     size = {name: len(files[name].table) + len(files[name].missing) if name in files else 0 for name in names}
     start = dict(zip(names, np.cumsum([0, *size.values()]), strict=False))
-
-    def parse_rows() -> Rows:
-        rows = {name: file.all_rows for name, file in files.items()}
-        tails = {name: part.dialect.tail for name, part in rows.items() if part.dialect}
-        joined = next(iter(rows.values())).joined(list(rows.values()), str(first.path))
-        part = np.repeat(np.arange(len(names)), list(size.values()))
-        return joined.in_parts(tuple(names), part, tuple(tails.get(name, b"") for name in names))
-
+    held = [file.all_rows for file in files.values()]
+    tails = {name: part.dialect.tail for name, part in zip(files, held, strict=True) if part.dialect}
+    ends, part = tuple(tails.get(name, b"") for name in names), np.repeat(np.arange(len(names)), list(size.values()))
     return replace(
         first, source=source, table=concatenated([file.table for file in files.values()], str(source)),
-        sha256=digest.digest(), parse_rows=parse_rows,
+        sha256=digest.digest(), all_rows=held[0].joined(held, str(first.path)).in_parts(tuple(names), part, ends),
         missing=np.concatenate([file.missing + start[name] for name, file in files.items()]).astype(np.int64),
         missing_at=next((file.missing_at for file in files.values() if file.missing_at), ""),
     )  # fmt: skip
@@ -131,28 +123,6 @@ def _plain(name: str) -> str:
     """Return the name of a part in a release, which is not compressed."""
     path = Path(name)
     return str(path.with_suffix("")) if path.suffix.lower() in COMPRESSED else name
-
-
-def is_empty(source: Source, format: str, data: bytes) -> bool:
-    """Return whether a part has columns but no rows; some tools write such parts."""
-    if data.startswith(PARQUET):
-        from ghostpoi.formats.parquet import parquet_rows  # pyarrow is slow to import
-
-        return parquet_rows(data) == 0
-    return format == "table" and not source.reading.columns and b"\n" not in data.strip(b"\r\n")
-
-
-def columns_of(source: Source, data: bytes) -> list[str]:
-    """Return the names of the columns of a part without rows."""
-    if data.startswith(PARQUET):
-        from ghostpoi.formats.parquet import read_rows
-
-        return read_rows(source, data).columns
-    line = data[first_line(data) :].strip(b"\r\n").decode("utf-8" if is_utf8(data) else "latin-1")
-    try:
-        return [name.strip() for name in next(csv.reader([line], delimiter=delimiter_of(source, data)))]
-    except csv.Error:
-        return []
 
 
 def no_part(path: Path, other: Path) -> InputError:

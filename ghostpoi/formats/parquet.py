@@ -18,12 +18,9 @@ from numpy.typing import NDArray
 from ghostpoi.data.checkins import IDS, Floats
 from ghostpoi.errors import InputError
 from ghostpoi.formats import geometry
-from ghostpoi.formats.build import file_of_rows
-from ghostpoi.formats.content import PARQUET
-from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
 from ghostpoi.formats.geometry import LAYER
-from ghostpoi.formats.rows import Index, Rows
-from ghostpoi.formats.source import POINT, CheckinFile, Source
+from ghostpoi.formats.rows import Index, Kind, Rows
+from ghostpoi.formats.source import POINT, Source
 from ghostpoi.formats.times import EARLIEST, LATEST
 
 WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # bytes of a value in memory; 8 for other types
@@ -119,16 +116,7 @@ LISTS = {
 }  # fmt: skip
 
 
-def to_checkin_file(
-    source: Source, rows: "ParquetRows", data: bytes, given: dict[str, str], format: str = "table"
-) -> CheckinFile:
-    """Find the check-ins in the rows of a Parquet file."""
-    refuse_duplicate_names(rows.columns, str(source))
-    found = find_columns(source, rows.columns, given, point=next(iter(geometry.columns_of(rows.schema)), ""))
-    if not len(rows):
-        raise InputError(f"{source} has columns but no check-ins; give a file with at least one row of data")
-    rows.take(np.zeros(1, np.int64))  # refuses what a release could not rearrange
-    return file_of_rows(source, rows, format, found, data)
+GEOPACKAGE = Kind("a GeoPackage", ".gpkg", "a GeoPackage with one layer of points", "application/geopackage+sqlite3")
 
 
 def read_groups(source: Source, groups: Sequence[int]) -> "ParquetRows":
@@ -140,29 +128,21 @@ def read_groups(source: Source, groups: Sequence[int]) -> "ParquetRows":
         return ParquetRows.of(table, source.path, schema_of(file, source))
 
 
-def parquet_rows(data: bytes) -> int | None:
-    """Return the number of rows of a Parquet file; None if it is damaged."""
-    try:
-        return int(pq.read_metadata(pa.BufferReader(data)).num_rows)
-    except (pa.ArrowException, OSError):
-        return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class ParquetRows(Rows):
     """The columns of a Parquet table. Where the schema has text, they may be dictionaries, which need less memory."""
 
     schema: pa.Schema
     path: Path
-    joins, head = True, PARQUET
+    joins = True
 
     @property
-    def words(self) -> str:  # type: ignore[override]
-        return "a GeoPackage with one layer of points" if LAYER in (self.schema.metadata or {}) else ""
+    def kind(self) -> Kind:  # type: ignore[override]
+        return GEOPACKAGE if LAYER in (self.schema.metadata or {}) else Kind("Parquet", ".parquet")
 
     @property
-    def mime_type(self) -> str:  # type: ignore[override]
-        return "application/geopackage+sqlite3" if self.words else ""
+    def point(self) -> str:  # type: ignore[override]
+        return next(iter(geometry.columns_of(self.schema)), "")
 
     @staticmethod
     def of(table: pa.Table, path: Path, schema: pa.Schema | None = None) -> "ParquetRows":

@@ -12,7 +12,6 @@ import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -22,11 +21,9 @@ from numpy.typing import NDArray
 
 from ghostpoi.errors import InputError
 from ghostpoi.files import Repeated, without_repeats
-from ghostpoi.formats.build import file_of_rows
 from ghostpoi.formats.content import is_workbook
-from ghostpoi.formats.fields import find_columns, refuse_duplicate_names
-from ghostpoi.formats.rows import NUMBER, Rows, shortest
-from ghostpoi.formats.source import CheckinFile, Format, Source
+from ghostpoi.formats.rows import NUMBER, Kind, Rows, shortest
+from ghostpoi.formats.source import Format, Source
 from ghostpoi.plugins import installing
 
 TIME = "@"  # before the text of a time, which JSON lacks
@@ -86,18 +83,12 @@ def json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def read_records(
-    source: Source, data: bytes, format: str, columns: Mapping[str, list[str | None]], given: dict[str, str],
-    rows_of: Callable[..., RecordRows], unit: str, first: int = 1,
-) -> CheckinFile:  # fmt: skip
-    """Read check-ins from columns of JSON texts. Messages call a row `unit`; `first` is the number of the first one."""
-    refuse_duplicate_names(list(columns), str(source))
+def held_as(source: Source, columns: Mapping[str, list[str | None]]) -> dict[str, pl.Series]:
+    """Return columns of JSON texts as they are held."""
     try:
-        held = {name: pl.Series(name, texts, dtype=pl.String) for name, texts in columns.items()}
+        return {name: pl.Series(name, texts, dtype=pl.String) for name, texts in columns.items()}
     except UnicodeEncodeError:
         raise InputError(f"{source} contains half of a character (a lone surrogate); write it as UTF-8") from None
-    found = find_columns(source, list(held), given)
-    return file_of_rows(source, rows_of(held=held, path=source.path), format, found, data, unit, first)
 
 
 Names = tuple[str, ...]  # the keys that lead to a value
@@ -114,8 +105,8 @@ class JsonRows(RecordRows):
     start: str  # this and what follows is one of LINES, ARRAY, POINTS and COLLECTION
     between: str
     end: str
-    words: str
-    mime_type: str
+    kind: Kind
+    unit: str
     root: str  # JSONPath of the rows
 
     def json_path(self, column: str) -> str:
@@ -145,11 +136,14 @@ class JsonRows(RecordRows):
 
 
 Form = dict[str, Any]  # how rows are separated, and what the format is called
-JSON_LINES: Form = {"start": "", "between": "\n", "end": "\n", "mime_type": "application/jsonlines", "root": "$"}
-LINES: Form = {**JSON_LINES, "words": "JSON lines: one object per line"}
+JSON_LINES: Form = {"start": "", "between": "\n", "end": "\n", "root": "$"}
+LINES: Form = {
+    **JSON_LINES, "unit": "line",
+    "kind": Kind("JSON", ".jsonl", "JSON lines: one object per line", "application/jsonlines"),
+}  # fmt: skip
 ARRAY: Form = {
-    "start": "[\n", "between": ",\n", "end": "\n]\n", "words": "a JSON array with one object per row",
-    "mime_type": "application/json", "root": "$[*]",
+    "start": "[\n", "between": ",\n", "end": "\n]\n", "root": "$[*]", "unit": "row",
+    "kind": Kind("JSON", ".json", "a JSON array with one object per row", "application/json"),
 }  # fmt: skip
 
 
@@ -159,18 +153,16 @@ def _is_json(head: bytes) -> bool:
     return text[1:].lstrip().startswith("{") if text.startswith("[") else bool(first_object(text))
 
 
-def _read_json(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+def _decode_json(source: Source, data: bytes) -> JsonRows:
     text = decoded(source, data)
-    if text.lstrip().startswith("["):
-        records, unit, form = parsed(source, text), "row", ARRAY
-    else:
-        records, unit, form = lines(source, text), "line", LINES
-    columns = flattened(objects(records, f"{source}, {unit} {{}}"))
+    form = ARRAY if text.lstrip().startswith("[") else LINES
+    records = parsed(source, text) if form is ARRAY else lines(source, text)
+    columns = flattened(objects(records, f"{source}, {form['unit']} {{}}"))
     paths = {".".join(names): names for names in columns}
     named = dict(zip(paths, columns.values(), strict=False))
     if len(named) < len(columns):
         raise InputError(f"{source}: a key contains a point, so that two columns have one name; rename it")
-    return read_records(source, data, "json", named, mapping, partial(JsonRows, names=paths, **form), unit)
+    return JsonRows(held=held_as(source, named), path=source.path, names=paths, **form)
 
 
 def first_object(text: str) -> dict[str, Any]:
@@ -235,12 +227,11 @@ def object_text(tree: Tree) -> str:
     return f"{{{', '.join(inner)}}}"
 
 
-JSON = Format("JSON lines (one object per line), or a JSON array of objects", _is_json, _read_json)
+JSON = Format("JSON lines (one object per line), or a JSON array of objects", _is_json, _decode_json)
 
 
 AXES = ("longitude", "latitude", "altitude")
 NOWHERE = (None, None)
-MAPPING = {"lon": "geometry.longitude", "lat": "geometry.latitude"}
 DEGREES = re.compile(r"CRS84|4326")  # names of coordinate systems in degrees of WGS 84
 IS_COLLECTION = re.compile(
     r'^\{[^[]*"type"\s*:\s*"FeatureCollection"|"features"\s*:\s*\[\s*\{\s*"type"\s*:\s*"Feature"'
@@ -256,10 +247,14 @@ def _feature(tree: Tree) -> Tree:
     return {"type": '"Feature"', **others, "geometry": geometry, "properties": tree.get("properties", {})}
 
 
-POINTS: Form = {**JSON_LINES, "words": "GeoJSON: one point per line"}
+POINTS: Form = {
+    **JSON_LINES, "unit": "feature",
+    "kind": Kind("JSON", ".geojson", "GeoJSON: one point per line", "application/jsonlines"),
+}  # fmt: skip
 COLLECTION: Form = {
     "start": '{"type": "FeatureCollection", MEMBERS"features": [\n', "between": ",\n", "end": "\n]}\n",
-    "words": "GeoJSON: a collection of points", "mime_type": "application/json", "root": "$.features[*]",
+    "root": "$.features[*]", "unit": "feature",
+    "kind": Kind("JSON", ".geojson", "GeoJSON: a collection of points", "application/json"),
 }  # fmt: skip
 
 
@@ -269,7 +264,7 @@ def _is_geojson(head: bytes) -> bool:
     return text.startswith("{") and (found or IS_COLLECTION.search(text[:4096]) is not None)
 
 
-def _read_geojson(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+def _decode_geojson(source: Source, data: bytes) -> JsonRows:
     text = decoded(source, data)
     members, form = dict[str, Any](), COLLECTION
     if first_object(text).get("type") == "Feature":
@@ -292,9 +287,7 @@ def _read_geojson(source: Source, data: bytes, mapping: dict[str, str]) -> Check
         if name in columns:
             raise InputError(f"{source}: two columns would be named {name!r}; rename one of them")
         columns[name], paths[name] = texts, names
-    own = {} if "point" in mapping else MAPPING
-    rows_of = partial(JsonRows, names=paths, members=members, **form)
-    return read_records(source, data, "geojson", columns, own | mapping, rows_of, "feature")
+    return JsonRows(held=held_as(source, columns), path=source.path, names=paths, members=members, **form)
 
 
 def _record(feature: dict[str, Any], place: str) -> dict[str, Any]:
@@ -316,7 +309,8 @@ def _record(feature: dict[str, Any], place: str) -> dict[str, Any]:
 GEOJSON = Format(
     "GeoJSON: a FeatureCollection of points, or one such feature per line",
     _is_geojson,
-    _read_geojson,
+    _decode_geojson,
+    {"lon": "geometry.longitude", "lat": "geometry.latitude"},
 )
 
 
@@ -325,10 +319,13 @@ STAMP = re.compile(rb"(<dcterms:(created|modified)[^>]*>)[^<]*")
 
 
 class ExcelRows(RecordRows):
-    """One sheet."""
+    """One sheet. Its first row names the columns."""
 
-    words = "an Excel workbook with one sheet, whose first row names the columns"
-    mime_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    first = 2
+    kind = Kind(
+        "an Excel workbook", ".xlsx", "an Excel workbook with one sheet, whose first row names the columns",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    )  # fmt: skip
 
     def write(self, out: BinaryIO) -> None:
         openpyxl = _openpyxl("the workbook")
@@ -346,7 +343,7 @@ class ExcelRows(RecordRows):
                 archive.writestr(zipfile.ZipInfo(name, PAST), content, zipfile.ZIP_DEFLATED)
 
 
-def _read(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
+def _decode_workbook(source: Source, data: bytes) -> ExcelRows:
     openpyxl = _openpyxl(str(source))
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as parts:
@@ -369,8 +366,6 @@ def _read(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
         rows.pop()
     head = [str(name).strip() if name is not None else "" for name in rows[0]]
     width = max((at for row in rows for at, value in enumerate(row, 1) if value is not None), default=0)
-    if len(rows) == 1:
-        raise InputError(f"{source} has a row of column names but no check-ins; give at least one row of data")
     if not all(head[:width]) or len(head) < width:
         raise InputError(f"{source}, row 1: a column has no name; name all columns in the first row")
     full = [[*row, *[None] * (width - len(row))] for row in rows[1:]]
@@ -380,7 +375,7 @@ def _read(source: Source, data: bytes, mapping: dict[str, str]) -> CheckinFile:
     }  # fmt: skip
     if len(columns) < width:
         raise InputError(f"{source}, row 1: two columns have the same name; rename one of them")
-    return read_records(source, data, "excel", columns, mapping, ExcelRows, "row", first=2)
+    return ExcelRows(held=held_as(source, columns), path=source.path)
 
 
 def _openpyxl(what: str) -> Any:
@@ -428,5 +423,5 @@ def _cell(sheet: Any, text: str | None) -> Any:
 EXCEL = Format(
     "Excel workbook (.xlsx) with one sheet, whose first row names the columns; needs ghostpoi[excel]",
     is_workbook,
-    _read,
+    _decode_workbook,
 )

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Protocol, Self
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import polars as pl
@@ -31,6 +31,15 @@ class Columns(Protocol):
         """Return one column."""
 
 
+class Kind(NamedTuple):
+    """The kind of a file: a key of `content.SUFFIXES`, and the suffix that fits best."""
+
+    words: str
+    suffix: str
+    layout: str = ""  # as a phrase; "" for text and Parquet
+    mime_type: str = ""
+
+
 @dataclass(frozen=True)
 class Dialect:
     """The layout of a text file."""
@@ -45,6 +54,11 @@ class Dialect:
     quoted: bool  # fields may be quoted
     ascii: bool  # all bytes are, so that any encoding would do
     controls: bool  # UNIT, RECORD or RETURN are text
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line names the columns."""
+        return bool(self.start.strip(b"\xef\xbb\xbf\r\n"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +75,10 @@ class Rows(ABC):
     part: Index = field(default_factory=lambda: np.empty(0, np.int64))  # of a folder, (N,) ascending
     tails: tuple[bytes, ...] = ()  # of a folder: what ends each part, if they are text
 
+    kind = Kind("text", ".txt")
     joins = False  # whether rows of this kind can be joined
-    head = b""  # with what a file begins that could hold them
-    words = ""  # the format as a phrase; "" for text and Parquet
-    mime_type = ""
+    unit, first = "row", 1  # how messages call a row, and the number of the first one
+    point = ""  # the column that the file says is its geometry
     line_ends: ClassVar[pl.Series | None] = (
         None  # of text: whether each line ends with a carriage return, (N,), if some do
     )
@@ -72,6 +86,10 @@ class Rows(ABC):
     @property
     def columns(self) -> list[str]:
         return list(self.held)
+
+    def place(self, source: Any, row: int) -> str:
+        """Return how messages name a row of a source."""
+        return f"{source}, {self.unit} {source.before + self.first + row}"
 
     @property
     def can_join(self) -> bool:

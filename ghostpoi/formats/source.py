@@ -20,7 +20,7 @@ from ghostpoi import files
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED
-from ghostpoi.formats.rows import Rows
+from ghostpoi.formats.rows import Kind, Rows
 from ghostpoi.formats.times import is_zone
 from ghostpoi.options import option, with_urls
 
@@ -294,24 +294,16 @@ class Source:
             )
 
 
-class Kind(NamedTuple):
-    """The kind of a file: a key of `content.SUFFIXES`, and the suffix that fits best."""
-
-    words: str
-    suffix: str
-
-
 @dataclass(frozen=True)
 class CheckinFile:
     """A file that was read and decompressed."""
 
     source: Source
     format: str
-    kind: Kind
     mapping: dict[str, str]  # field -> column
     table: Checkins
     sha256: bytes = field(repr=False)  # of the decompressed content; never published, because it identifies clean data
-    parse_rows: Callable[[], Rows] = field(repr=False)
+    all_rows: Rows = field(repr=False)  # of the file
     missing: Longs = field(default_factory=lambda: np.empty(0, np.int64), repr=False)  # not in the table
     missing_at: str = field(default="", repr=False)  # where the first of them are
 
@@ -330,10 +322,9 @@ class CheckinFile:
         """The table that positions and categories come from."""
         return self.source.venues
 
-    @cached_property
-    def all_rows(self) -> Rows:
-        """All rows of the file, parsed on first access."""
-        return self.parse_rows()
+    @property
+    def kind(self) -> Kind:
+        return self.all_rows.kind
 
     @cached_property
     def rows(self) -> Rows:
@@ -363,7 +354,8 @@ class Format:
 
     summary: str
     recognises: Callable[[bytes], bool]  # whether a file has this format, by its first decompressed bytes
-    read: Callable[[Source, bytes, dict[str, str]], CheckinFile]  # from the decompressed content and the given columns
+    decode: Callable[[Source, bytes], Rows]  # all fields, from the decompressed content; there may be no rows
+    fields: Mapping[str, str] = field(default_factory=dict)  # the columns of fields, if they are always the same
 
 
 def limit_of(text: str | None) -> SizeLimit | None:

@@ -17,9 +17,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ghostpoi.data.checkins import IDS, NAME
 from ghostpoi.errors import InputError
 from ghostpoi.formats.fields import refuse_duplicate_names
-from ghostpoi.formats.rows import Dialect, Rows, plain
+from ghostpoi.formats.rows import Dialect, Kind, Rows, plain
 from ghostpoi.formats.source import Source
 from ghostpoi.options import option
 
@@ -30,59 +31,11 @@ BOM = codecs.BOM_UTF8
 ZLIB = b"x"  # polars takes some texts that start with this letter for compressed data
 
 
-@dataclass(frozen=True)
-class Body:
-    """The rows of a file as bytes, and their layout."""
-
-    data: bytes
-    dialect: Dialect
-    source: Source
-
-    @property
-    def record(self) -> bytes:
-        """The byte between rows."""
-        return RECORD if self.dialect.control_separated else b"\n"
-
-    @property
-    def delimiter(self) -> bytes:
-        """The byte between fields."""
-        return UNIT if self.dialect.control_separated else self.dialect.delimiter.encode()
-
-    def frame(self, types: dict[str, type[pl.DataType] | pl.DataType] | None = None) -> pl.DataFrame:
-        """Parse the raw fields. With `types`, parse only those columns, with null where a value does not fit."""
-        columns = self.dialect.columns
-        return pl.read_csv(
-            BOM + self.data if self.data.startswith((BOM, ZLIB)) else self.data,  # polars drops one byte-order mark
-            columns=[columns.index(c) for c in types] if types else None,
-            has_header=False,
-            schema={c: (types or {}).get(c, pl.String) for c in columns},
-            separator=self.delimiter.decode(),
-            eol_char=self.record.decode(),
-            quote_char=None,
-            ignore_errors=types is not None,
-        )
-
-    def values(self, columns: list[str]) -> pl.DataFrame:
-        """Parse columns as text values: unquoted, stripped, null where empty."""
-        frame = self.frame({c: pl.String() for c in columns})
-        return frame.select(value(pl.col(c), self.dialect.quoted).alias(c) for c in columns)
-
-    def place(self, row: int) -> str:
-        """Return how messages name a row."""
-        return f"{self.source}, line {self.line(row)}"
-
-    def line(self, row: int) -> int:
-        """Return the number, from 1, of the line on which a row starts."""
-        line = self.source.before + self.dialect.start.count(b"\n") + row + 1
-        if not self.dialect.control_separated:
-            return line
-        return line + sum(earlier.count(b"\n") for earlier in self.data.split(RECORD, row)[:row])
-
-
-def open_body(
-    source: Source, data: bytes, delimiter: str, columns: tuple[str, ...] | None, encoding: str | None, quotes: bool
-) -> Body:
-    """Find the layout of a file. Without `columns`, the first line names them. `quotes`: fields may be quoted."""
+def decode(
+    source: Source, data: bytes, delimiter: str, columns: tuple[str, ...] | None = None, encoding: str | None = None,
+    quotes: bool = True,
+) -> "TextRows":  # fmt: skip
+    """Parse the raw fields of a text. Without `columns`, its first line names them. `quotes`: fields may be quoted."""
     encoding = encoding or source.encoding or ("utf-8" if is_utf8(data) else "latin-1")
     begin, stop = first_line(data), len(data)
     while begin < stop and data[stop - 1] in b"\r\n":
@@ -91,9 +44,7 @@ def open_body(
         raise InputError(f"{source} ends its lines with carriage returns only; save it with line feeds (\\n)")
     if columns is None:
         feed = data.find(b"\n", begin, stop)
-        if feed < 0:
-            raise InputError(f"{source} has a header line but no check-ins; give a file with at least one row of data")
-        header = data[begin:feed].decode(encoding).rstrip("\r")
+        header = data[begin : stop if feed < 0 else feed].decode(encoding).rstrip("\r")
         try:
             columns = tuple(name.strip() for name in next(csv.reader([header], delimiter=delimiter)))
         except csv.Error as e:
@@ -101,22 +52,47 @@ def open_body(
                 f"{source}, line 1: the header cannot be read ({e}); give a line of column names"
             ) from None
         refuse_duplicate_names(columns, f"{source}, line 1")
-        begin = feed + 1
+        begin = stop if feed < 0 else feed + 1
     start, content, tail = data[:begin], data[begin:stop], data[stop:]
     if encoding != "utf-8" and not content.isascii():
         content = content.decode(encoding).encode()
     quoted = quotes and b'"' in content
-    control_separated = quoted or b"\r" in content
-    controls = not control_separated and has_controls(content)
-    if control_separated:
+    separated = quoted or b"\r" in content
+    controls = not separated and has_controls(content)
+    if separated:
         content = _to_control_separated(source, content, delimiter, quoted)
     dialect = Dialect(
-        source.path, delimiter, columns, encoding, start, tail, control_separated, quoted, data.isascii(), controls
+        source.path, delimiter, columns, encoding, start, tail, separated, quoted, data.isascii(), controls
     )  # fmt: skip
-    body = Body(content, dialect, source)
-    _check_width(body)
-    _check_quoted_lines(body)
-    return body
+    unit, record = (UNIT, RECORD) if separated else (delimiter.encode(), b"\n")
+    _check_width(source, content, dialect, unit, record)
+    rows = _with_line_ends(_parsed(content, columns, unit, record), dialect, RETURN in content)
+    _check_quoted_lines(source, rows)
+    return rows
+
+
+def _parsed(content: bytes, columns: tuple[str, ...], unit: bytes, record: bytes) -> pl.DataFrame:
+    """Parse the raw fields of rows."""
+    schema = dict.fromkeys(columns, pl.String)
+    if not content:
+        return pl.DataFrame(schema=schema)
+    return pl.read_csv(
+        BOM + content if content.startswith((BOM, ZLIB)) else content,  # polars drops one byte-order mark
+        has_header=False, schema=schema, separator=unit.decode(), eol_char=record.decode(), quote_char=None,
+    )  # fmt: skip
+
+
+def _with_line_ends(frame: pl.DataFrame, dialect: Dialect, returns: bool) -> "TextRows":
+    """Return rows that know which lines end with a carriage return. `returns`: fields have RETURN."""
+    if not dialect.control_separated and (returns or not dialect.tail.startswith(b"\r")):
+        return TextRows(held=frame.to_dict(), dialect=dialect)
+    last, sign = frame.columns[-1], RETURN.decode()
+    ended = frame[last].str.ends_with(sign).fill_null(False)
+    # The end of the last line is in the tail. If it has none, it would be that of the line before.
+    ends = dialect.tail.startswith(b"\r") if dialect.tail else bool(ended[:-1].tail(1).any())
+    ended = ended.head(frame.height - 1).extend_constant(ends, 1)
+    held = {**frame.to_dict(), last: frame[last].str.strip_suffix(sign), RETURNS: ended}
+    return TextRows(held=held, dialect=replace(dialect, control_separated=True))
 
 
 def first_line(data: bytes) -> int:
@@ -127,6 +103,7 @@ def first_line(data: bytes) -> int:
     return begin
 
 
+SURROUNDED = r'^[ \t\x1d"]|[ \t\x1d]$'  # of a field: text that is no part of its value
 RETURNS = "\n"  # the column that says which lines end with a carriage return, if some do; no name is so
 
 
@@ -135,28 +112,26 @@ class TextRows(Rows):
     """Raw fields of a text file. A carriage return at the end of a line is not part of the last field."""
 
     dialect: Dialect
-    joins = True
+    joins, unit = True, "line"
 
-    @staticmethod
-    def of(body: Body) -> "TextRows":
-        frame, dialect = body.frame(), body.dialect
-        if not dialect.control_separated and (not dialect.tail.startswith(b"\r") or RETURN in body.data):
-            return TextRows(held=frame.to_dict(), dialect=dialect)
-        last, sign = frame.columns[-1], RETURN.decode()
-        returns = frame[last].str.ends_with(sign).fill_null(False)
-        # The end of the last line is in the tail. If it has none, it would be that of the line before.
-        ends = dialect.tail.startswith(b"\r") if dialect.tail else bool(returns[:-1].tail(1).any())
-        returns = returns.head(frame.height - 1).extend_constant(ends, 1)
-        held = {**frame.to_dict(), last: frame[last].str.strip_suffix(sign), RETURNS: returns}
-        return TextRows(held=held, dialect=replace(dialect, control_separated=True))
+    @property
+    def kind(self) -> Kind:  # type: ignore[override]
+        tabs = self.dialect.delimiter == "\t"
+        return Kind("text", (".tsv" if tabs else ".csv") if self.dialect.has_header else ".txt")
+
+    @property
+    def first(self) -> int:  # type: ignore[override]
+        return self.dialect.start.count(b"\n") + 1
+
+    def place(self, source: Source, row: int) -> str:
+        """Name the line on which a row starts: fields may hold line feeds."""
+        held = pl.DataFrame(self.held).head(row).select(self.columns)
+        inside = held.select(pl.all().str.count_matches("\n", literal=True).sum()).fill_null(0).row(0)
+        return super().place(source, row + sum(inside))
 
     @property
     def columns(self) -> list[str]:
         return list(self.dialect.columns)
-
-    @property
-    def head(self) -> bytes:  # type: ignore[override]
-        return self.dialect.start
 
     @property
     def line_ends(self) -> pl.Series | None:  # type: ignore[override]
@@ -175,6 +150,16 @@ class TextRows(Rows):
         return replace(self, held=held, dialect=replace(self.dialect, tail=tail))
 
     def values(self, source: Source, field: str, name: str) -> pl.Series:
+        """Return ids and numbers in the type that is faster; if one of them does not fit, the texts of all."""
+        raw = self.held[name]
+        if field in (*IDS, NAME):
+            ids = raw.cast(pl.Categorical)
+            if not ids.unique().cast(pl.String).str.contains(SURROUNDED).any():
+                return ids
+        if field in ("lat", "lon") and not source.reading.decimal:
+            degrees = raw.cast(pl.Float64, strict=False)
+            if not degrees.null_count():
+                return degrees
         return pl.DataFrame(self.held).select(value(pl.col(name), self.dialect.quoted)).to_series()
 
     def largest_number(self, column: str) -> int | None:
@@ -352,33 +337,38 @@ def _replace_by_field(content: bytes, delimiter: str, outside: bytes, inside: by
     return bytes(out)
 
 
-def _check_quoted_lines(body: Body) -> None:
+def _check_quoted_lines(source: Source, rows: TextRows) -> None:
     """Refuse a quoted field that holds whole rows: a stray quote opened it."""
-    if not body.dialect.quoted or b"\n" not in body.data:
+    if not rows.dialect.quoted:
         return
-    delimiters = len(body.dialect.columns) - 1
-    for field in re.finditer(rb"[^\x1e\x1f]*\n[^\x1e\x1f]*", body.data):
-        if field.group().count(body.dialect.delimiter.encode()) >= max(delimiters, 1):
-            line = body.line(body.data.count(RECORD, 0, field.start()))
-            lines = field.group().count(b"\n") + 1
-            raise InputError(
-                f"{body.dialect.path}, line {line}: a quoted field spans {lines} lines and contains whole rows; double "
-                "the quote that opens it, or remove it"
-            )
+    field, delimiters = pl.col(rows.columns).str, max(len(rows.columns) - 1, 1)
+    holds = (field.count_matches("\n", literal=True) > 0) & (
+        field.count_matches(rows.dialect.delimiter, literal=True) >= delimiters
+    )
+    found = pl.DataFrame(rows.held).select(holds.fill_null(False))
+    if (row := found.select(pl.any_horizontal(pl.all())).to_series().arg_true()).len():
+        at = int(row[0])
+        name = next(name for name in found.columns if found[name][at])
+        lines = 1 + rows.held[name][at].count("\n")
+        raise InputError(
+            f"{rows.place(source, at)}: a quoted field spans {lines} lines and contains whole rows; double the quote "
+            "that opens it, or remove it"
+        )
 
 
-def _check_width(body: Body) -> None:
+def _check_width(source: Source, content: bytes, dialect: Dialect, unit: bytes, record: bytes) -> None:
     """Refuse a file in which a row has more or fewer fields than there are columns."""
-    width = len(body.dialect.columns)
-    others = bytes(set(range(256)) - {*body.delimiter, *body.record})
-    separators, one = body.data.translate(None, others) + body.record, body.delimiter * (width - 1) + body.record
-    if separators == one * (len(separators) // len(one)):
+    width = len(dialect.columns)
+    others = bytes(set(range(256)) - {*unit, *record})
+    separators, one = content.translate(None, others) + record, unit * (width - 1) + record
+    if not content or separators == one * (len(separators) // len(one)):
         return  # every row is as wide
-    for row, line in enumerate(body.data.split(body.record)):
-        fields = line.count(body.delimiter) + 1
-        if fields != width:
+    number = source.before + dialect.start.count(b"\n") + 1
+    for row, line in enumerate(content.split(record)):
+        if (fields := line.count(unit) + 1) != width:
             blank = not line.strip(b" \t\x1d")
             problem = "is blank" if blank else f"has {fields} column{'s' * (fields != 1)}, not {width}"
-            named = body.source.reading.columns and not (row or blank)  # by the user, who may have miscounted
+            named = source.reading.columns and not (row or blank)  # by the user, who may have miscounted
             remedy = f"give {fields} names with {option('columns')}" if named else "correct or remove that line"
-            raise InputError(f"{body.dialect.path}, line {body.line(row)} {problem}; {remedy}")
+            raise InputError(f"{source}, line {number} {problem}; {remedy}")
+        number += 1 + line.count(b"\n") * dialect.control_separated

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ghostpoi import formats
 from ghostpoi.data import regions
 from ghostpoi.data.checkins import Bools, Ints, Longs, joined_groups
 from ghostpoi.errors import InputError
@@ -18,7 +19,7 @@ from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.build import file_of_rows
 from ghostpoi.formats.content import load
 from ghostpoi.formats.fields import none_complete
-from ghostpoi.formats.folder import columns_of, keys_of, no_part
+from ghostpoi.formats.folder import keys_of, no_part
 from ghostpoi.options import option
 from ghostpoi.regions.job import FRAGMENTS, SURVEY, Job, Region, is_done, joint, leaving
 from ghostpoi.regions.packs import numbers_of, pack_by, read_groups, rows_of, write_pack
@@ -101,7 +102,7 @@ def with_kind(job: Job) -> Job:
         raise InputError(f"{job.pieces.path} has no check-ins; give files with at least one row of data")
     for piece in (piece for piece in job.pieces.pieces if piece.number not in surveys):
         source = job.source.at(job.piece(piece.number).path)
-        if columns_of(source, load(source)) != kind["columns"]:
+        if formats.decoded(source, load(source))[1].columns != kind["columns"]:
             raise no_part(piece.path, job.pieces.pieces[min(surveys)].path)
     if not any(found.rows for found in surveys.values()):
         raise none_complete(job.source)
@@ -385,7 +386,7 @@ def read_with_origin(job: Job, region: Region) -> tuple[CheckinFile, Origin]:
         of_piece = np.array([piece.part for piece in job.pieces.pieces])
         numbers, part = np.unique(of_piece[origin.piece], return_inverse=True)
         rows = rows.in_parts(tuple(job.pieces.names[number] for number in numbers), part, (b"",) * len(numbers))
-    return replace(file, table=table, parse_rows=lambda: rows), origin
+    return replace(file, table=table, all_rows=rows), origin
 
 
 def read_joint(job: Job) -> CheckinFile:

@@ -14,7 +14,7 @@ from ghostpoi import formats
 from ghostpoi.errors import InputError
 from ghostpoi.files import COMPRESSED, file_hashes, joint_hash
 from ghostpoi.formats import HEAD, CheckinFile, Rows, Source, recognised
-from ghostpoi.formats.content import PARQUET, compression, ending, kind_of, load, readable
+from ghostpoi.formats.content import PARQUET, compression, ending, load, readable
 from ghostpoi.formats.delimited import delimiter_of
 from ghostpoi.formats.folder import is_folder, parts_of
 from ghostpoi.formats.text import first_line, has_controls, is_utf8, quotes_enclose_fields
@@ -173,8 +173,7 @@ def _ending(source: Source) -> str:
     path = source.path
     if source.extension or path.suffix.lower() not in COMPRESSED or not path.is_file():
         return source.extension
-    data = load(source)
-    return ending(source, kind_of(formats.recognised(source, data[: formats.HEAD]), data))
+    return ending(source, formats.decoded(source, load(source))[1].kind)
 
 
 def _divided(source: Source, whole: Piece, most_rows: int) -> list[Piece]:
@@ -212,28 +211,29 @@ def _row_groups(whole: Piece, most_rows: int) -> list[Piece]:
 
 def read_piece(dataset: Source, piece: Piece, mapping: dict[str, str]) -> CheckinFile | None:
     """Read and validate a piece; None if it has no rows."""
-    source = dataset.at(piece.path)
-    if piece.groups:
-        from ghostpoi.formats.parquet import read_groups, to_checkin_file
-
-        rows = read_groups(source, piece.groups)
-        return to_checkin_file(replace(source, before=piece.before), rows, PARQUET, mapping)
-    if piece.span:
-        source = source.holding(piece.span.read(piece.path), before=piece.span.lines)
-    elif not formats.has_rows(source):
-        return None
-    return formats.read(source, mapping, piece.span.format if piece.span else None, part=True)
+    source, format, rows = _decoded(dataset, piece)
+    return formats.file_of(formats.with_venues(source, mapping), format, rows, mapping) if len(rows) else None
 
 
 def raw_rows(dataset: Source, piece: Piece, mapping: dict[str, str]) -> Rows | None:
-    """Read all fields of a piece; None if it is text without rows. Parquet, once validated, is not validated again."""
-    if is_parquet(piece.path) and not (dataset.reading.order or dataset.reading.normalise):
-        from ghostpoi.formats.parquet import read_groups, read_rows
+    """Read all fields of a piece, which was validated before; None if it has no rows."""
+    if (reading := dataset.reading).order or reading.normalise or reading.cluster_points:  # which change the rows
+        file = read_piece(dataset, piece, mapping)
+        return file.all_rows if file else None
+    rows = _decoded(dataset, piece)[2]
+    return rows if len(rows) else None
 
-        source = dataset.at(piece.path)
-        return read_groups(source, piece.groups) if piece.groups else read_rows(source, piece.path.read_bytes())
-    file = read_piece(dataset, piece, mapping)
-    return file.all_rows if file else None
+
+def _decoded(dataset: Source, piece: Piece) -> tuple[Source, str, Rows]:
+    """Return how to read a piece, its format and all its fields."""
+    source, format = dataset.at(piece.path), None
+    if piece.groups:
+        from ghostpoi.formats.parquet import read_groups
+
+        return replace(source, before=piece.before), "table", read_groups(source, piece.groups)
+    if piece.span:
+        source, format = source.holding(piece.span.read(piece.path), before=piece.span.lines), piece.span.format
+    return source, *formats.decoded(source, load(source), format)
 
 
 def parquet_rows(piece: Piece) -> int:

@@ -48,7 +48,7 @@ def without_rows(file: CheckinFile, dropped: Sequence[str] = ()) -> CheckinFile:
     short = {f.name: value[: kept[f.name]] for f in fields(Checkins)
              if f.name in kept and (value := getattr(table, f.name)) is not None}  # fmt: skip
     return replace(
-        file, table=replace(table, **short), missing=none, parse_rows=lambda: file.all_rows.take(none).drop([*dropped])
+        file, table=replace(table, **short), missing=none, all_rows=file.all_rows.take(none).drop([*dropped])
     )
 
 

@@ -23,7 +23,7 @@ from ghostpoi.draw.methods import METHODS
 from ghostpoi.draw.publication import PRESETS, Protocol, Publication, described, publication
 from ghostpoi.draw.whole_table import published_aggregates
 from ghostpoi.errors import InputError
-from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats import CheckinFile
 from ghostpoi.formats.content import PARQUET
 from ghostpoi.formats.source import SizeLimit
 from ghostpoi.formats.text import BOM, first_line
@@ -285,12 +285,7 @@ def spare_bytes(release: Path, manifest: dict[str, Any], limit: SizeLimit | None
         path = release / name
         source, content = data_source(release, manifest, limit).at(path), path.read_bytes()
         if content.startswith(PARQUET) or data["format"] in ("json", "geojson", "excel", "geopackage"):
-            if content.startswith(PARQUET):
-                from ghostpoi.formats.parquet import read_rows  # pyarrow is slow to import
-
-                rows: Rows = read_rows(source, content)
-            else:
-                rows = formats.read(source, manifest["columns"]["fields"], data["format"]).all_rows
+            rows = formats.decoded(source, content, data["format"])[1]
             rows.without_metadata().write(rewritten := io.BytesIO())  # what `protect` writes in its place
             spare = rewritten.getvalue() != content
         else:

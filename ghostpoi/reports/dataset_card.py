@@ -47,7 +47,7 @@ class DataFile:
     @property
     def has_header(self) -> bool:
         """Whether columns have names in the file."""
-        return self.dialect is None or bool(self.dialect.start.strip(b"\xef\xbb\xbf\r\n"))
+        return self.dialect is None or self.dialect.has_header
 
     @property
     def layout(self) -> str:
@@ -57,7 +57,7 @@ class DataFile:
     def kind(self) -> str:
         """The format of the file, or of every part, as a phrase."""
         if self.records is not None:
-            return self.records.words
+            return self.records.kind.layout
         if self.dialect is None:
             return "Apache Parquet"
         encoding = "UTF-8" if self.dialect.encoding == "utf-8" else "Latin-1"
@@ -67,7 +67,7 @@ class DataFile:
     @property
     def mime_type(self) -> str:
         if self.records is not None:
-            return self.records.mime_type
+            return self.records.kind.mime_type
         if self.dialect is None:
             return "application/x-parquet"
         if not self.has_header:
@@ -87,7 +87,7 @@ def describe(release: ReleaseView) -> DataFile:
     )
     return DataFile(
         path=source.path, rows=len(release.table) + len(source.kept), columns=columns, dialect=rows.dialect,
-        records=rows if rows.words else None, parts=len(source.rows.parts),
+        records=rows if rows.kind.layout else None, parts=len(source.rows.parts),
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """What is in a file: its columns and what becomes of each, and a sample of its people for quick trials."""
 
-import csv
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ from ghostpoi.data.checkins import FIELDS
 from ghostpoi.errors import InputError
 from ghostpoi.files import replacing
 from ghostpoi.formats import CheckinFile, Source
-from ghostpoi.formats.content import PARQUET, load
+from ghostpoi.formats.content import load
 from ghostpoi.formats.fields import COLUMN_NAMES, plain_name
-from ghostpoi.formats.folder import columns_of
 from ghostpoi.formats.text import first_line
 from ghostpoi.options import in_studio, values_of
 from ghostpoi.release.plan import plan
@@ -25,7 +24,6 @@ from ghostpoi.release.plan import plan
 SAMPLE = 15_000  # rows, at least
 SHOWN = 3  # examples of each column
 LONG = 40  # characters of an example
-HEAD = 65_536  # bytes of a text that cannot be read as check-ins yet
 
 
 def look(folder: Path, request: Mapping[str, Any], door: Door) -> dict[str, Any]:
@@ -95,22 +93,13 @@ def _examples(values: Sequence[Any]) -> list[str]:
 
 def _bare(source: Source, given: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the columns of a table with the fields that their names suggest; none of a file of another kind."""
-    try:
+    each = dict[str, list[Any]]()
+    with suppress(InputError):
         data = load(source)
-        if data.startswith(PARQUET):
-            from ghostpoi.formats.parquet import read_rows
-
-            rows = read_rows(source, data)
-            each = {name: rows.get_column(name).head(50).to_list() for name in rows.columns}
-        else:
-            from ghostpoi.formats.delimited import delimiter_of
-
-            names = columns_of(source, data[: data.find(b"\n", first_line(data)) + 1])
-            lines = data[:HEAD].decode("utf-8", "replace").splitlines()[1:50]
-            cells = list(csv.reader(lines, delimiter=delimiter_of(source, data)))
-            each = {name: [row[k] for row in cells if k < len(row)] for k, name in enumerate(names)}
-    except (InputError, csv.Error):
-        return []
+        for content in (data, data[: data.find(b"\n", first_line(data)) + 1]):  # rows may be damaged
+            with suppress(InputError):
+                rows = formats.decoded(source, content)[1]
+                each = each or {name: rows.get_column(name).head(50).to_list() for name in rows.columns}
     field = {column: name for name, column in given.items()}
     plain = {name: plain_name(name) for name in each if name not in field}
     for wanted, tiers in COLUMN_NAMES.items():

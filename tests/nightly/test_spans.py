@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from small_city import called, scratch, sentence
 from small_world import SEED, contents, parts, protected, rows
 
-from ghostpoi.formats import Reading, Source, parquet, text
-from ghostpoi.formats.delimited import open_table
-from ghostpoi.formats.text import TextRows
+from ghostpoi.formats import Reading, Rows, Source, parquet, text
+from ghostpoi.formats.delimited import TABLE
 from ghostpoi.regions import protect
 from ghostpoi.regions.pieces import BYTES_PER_ROW, find_spans
 
@@ -89,7 +88,7 @@ LINES = st.lists(
 )  # fmt: skip
 
 
-def fields(rows: TextRows) -> pl.DataFrame:
+def fields(rows: Rows) -> pl.DataFrame:
     return pl.DataFrame({name: rows.held[name] for name in rows.columns})
 
 
@@ -103,11 +102,11 @@ def test_spans_read_like_the_file(lines: list[tuple[str, str, str]], ended: bool
     if not spans:
         return
     assert data[: spans[0].head] + b"".join(data[s.begin : s.end] for s in spans) == data
-    expected = TextRows.of(open_table(source, data))
-    found = [TextRows.of(open_table(source, span.read(source.path))) for span in spans]
+    expected = TABLE.decode(source, data)
+    found = [TABLE.decode(source, span.read(source.path)) for span in spans]
     assert pl.concat([fields(rows) for rows in found]).equals(fields(expected))
-    flags = [f for rows in found for f in (rows.returns if rows.returns is not None else [False] * len(rows))]
-    wanted = expected.returns if expected.returns is not None else [False] * len(expected)
+    flags = [f for rows in found for f in (rows.line_ends if rows.line_ends is not None else [False] * len(rows))]
+    wanted = expected.line_ends if expected.line_ends is not None else [False] * len(expected)
     assert flags[:-1] == list(wanted)[:-1]
     assert [span.rows for span in spans] == [sum(map(len, found[:n])) for n in range(len(found))]
     assert [span.lines for span in spans] == [data[spans[0].head : s.begin].count(b"\n") for s in spans]

@@ -57,7 +57,7 @@ BAD = {
     "missing file": Bad("x.csv", None, "FILE does not exist; check the path"),
     "empty file": Bad("x.csv", b"", "FILE is empty; give a file with at least one check-in"),
     "blank file": Bad("x.csv", b"\n\n", "FILE is empty; .+"),
-    "header alone": Bad("x.csv", HEADER.encode() + b"\n", "FILE has a header line but no check-ins; give .+"),
+    "header alone": Bad("x.csv", HEADER.encode() + b"\n", "FILE has columns but no check-ins; give .+"),
     "binary file": Bad("x.csv", bytes(range(256)) * 9, "FILE is a binary file; give a text table .+"),
     "binary file without zeros": Bad("x.csv", bytes(range(1, 256)) * 9, "FILE is a binary file; give a text table .+"),
     "UTF-16": Bad("x.csv", table().decode().encode("utf-16"), "FILE is UTF-16 text; save it as UTF-8"),

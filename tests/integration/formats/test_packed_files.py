@@ -1,18 +1,22 @@
 """Zip archives of one file, bz2 files, and check-ins on standard input."""
 
 import bz2
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import openpyxl
+import polars as pl
 import pytest
 from small_city import SEED, SETS, called, city, protect, release, sentence
 from written_as import visits, zipped
 
+from ghostpoi import formats
 from ghostpoi.formats import Source
-from ghostpoi.formats.content import ending, kind_of
+from ghostpoi.formats.content import ending
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     ".bz2": bz2.compress,
@@ -109,25 +113,37 @@ def test_an_archive_without_a_suffix_is_named_by_its_content(engine: list[str], 
         assert done.returncode == 0, done.stderr + done.stdout
 
 
+def _parquet() -> bytes:
+    pl.DataFrame({"user": [1]}).write_parquet(out := io.BytesIO())
+    return out.getvalue()
+
+
+def _workbook() -> bytes:
+    (book := openpyxl.Workbook()).active.append(["user"])
+    book.save(out := io.BytesIO())
+    return out.getvalue()
+
+
 @pytest.mark.parametrize(
-    ("format", "content", "suffix"),
+    ("content", "suffix"),
     [
-        ("table", b"user,poi", ".csv"),
-        ("table", b"user;poi", ".csv"),
-        ("table", b"\xef\xbb\xbfuser\tpoi", ".tsv"),
-        ("table", b"PAR1", ".parquet"),
-        ("tsmc2014", b"1\t2", ".txt"),
-        ("json", b" [{", ".json"),
-        ("json", b'{"user": 1}', ".jsonl"),
-        ("geojson", b"{", ".geojson"),
-        ("excel", b"PK", ".xlsx"),
+        (b"user,poi", ".csv"),
+        (b"user;poi", ".csv"),
+        (b"\xef\xbb\xbfuser\tpoi", ".tsv"),
+        (_parquet(), ".parquet"),
+        (b"1\tv\tc\tBar\t40.5\t-74.0\t-240\tTue Apr 03 18:00:09 +0000 2012", ".txt"),
+        (b' [{"user": 1}]', ".json"),
+        (b'{"user": 1}', ".jsonl"),
+        (b'{"type": "Feature", "geometry": null}', ".geojson"),
+        (_workbook(), ".xlsx"),
     ],
 )
-def test_suffixes_of_contents(format: str, content: bytes, suffix: str) -> None:
-    assert ending(Source(Path("-")), kind_of(format, content)) == suffix
-    assert ending(Source(Path("x.zip")), kind_of(format, content)) == suffix
-    assert ending(Source(Path("x.dat.zip")), kind_of(format, content)) == ".dat"
-    assert ending(Source(Path("x")), kind_of(format, content)) == ""
+def test_suffixes_of_contents(content: bytes, suffix: str) -> None:
+    kind = formats.decoded(Source(Path("x")), content)[1].kind
+    assert ending(Source(Path("-")), kind) == suffix
+    assert ending(Source(Path("x.zip")), kind) == suffix
+    assert ending(Source(Path("x.dat.zip")), kind) == ".dat"
+    assert ending(Source(Path("x")), kind) == ""
 
 
 def test_nothing_on_standard_input() -> None:

@@ -224,7 +224,7 @@ def test_workbooks_that_are_refused(tmp_path: Path) -> None:
         path = workbook(tmp_path / "x.xlsx", list(rows))
         return sentence(called("inspect", path)).removeprefix(str(path))
 
-    assert says(["user", "poi"]) == " has a row of column names but no check-ins; give at least one row of data"
+    assert says(["user", "poi"]) == " has columns but no check-ins; give a file with at least one row of data"
     assert says(["user", None, "lat"], [1, 2, 3]).startswith(", row 1: a column has no name; name all columns")
     assert says(["user", "user"], [1, 2]).startswith(", row 1: two columns have the same name; rename one")
     book = openpyxl.load_workbook(file("xlsx"))

@@ -2,8 +2,10 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import HEADER, same_checkins
 from hypothesis import example, given
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from ghostpoi.data.checkins import FIELDS, Checkins
 from ghostpoi.errors import InputError
-from ghostpoi.formats import Source, text
+from ghostpoi.formats import Source, file_of, text
 from ghostpoi.formats.delimited import TABLE, TSMC_COLUMNS
 from ghostpoi.formats.fields import to_checkins
 from ghostpoi.formats.text import TextRows
@@ -19,27 +21,28 @@ from ghostpoi.formats.text import TextRows
 SOURCE = Source(Path("x.csv"))
 
 
-def body(content: str, delimiter: str = ",", encoding: str = "utf-8") -> text.Body:
-    return text.open_body(SOURCE, content.encode(encoding), delimiter, None, None, quotes=True)
+def decoded(content: str) -> TextRows:
+    return text.decode(SOURCE, content.encode(), ",")
+
+
+def texts(rows: TextRows, columns: Sequence[str] = ()) -> pl.DataFrame:
+    return pl.DataFrame({name: rows.values(SOURCE, "", name) for name in columns or rows.columns})
 
 
 def values(content: str) -> list[tuple[str | None, ...]]:
-    laid_out = body(content)
-    return laid_out.values(list(laid_out.dialect.columns)).rows()
+    return texts(decoded(content)).rows()
 
 
 def rewritten(data: bytes, source: Source = SOURCE) -> bytes:
     """The file after reading every field and writing it again."""
     out = io.BytesIO()
     columns, delimiter = (TSMC_COLUMNS, "\t") if source.extension == ".txt" else (None, ",")
-    TextRows.of(
-        text.open_body(source, data, delimiter, columns, "latin-1" if columns else None, quotes=not columns)
-    ).write(out)
+    text.decode(source, data, delimiter, columns, "latin-1" if columns else None, quotes=not columns).write(out)
     return out.getvalue()
 
 
 def read(data: bytes) -> Checkins:
-    return TABLE.read(SOURCE, data, {}).table
+    return file_of(SOURCE, "table", TABLE.decode(SOURCE, data), {}).table
 
 
 @pytest.mark.parametrize(
@@ -69,13 +72,13 @@ def test_quotes_in_tsmc_files_are_always_text() -> None:
     line = '7\tv\tc\t"Bar"\t40.5\t-74.0\t-240\tTue Apr 03 18:00:09 +0000 2012'
     for end in ("\n", "\r\n"):
         data = (line + end).encode()
-        laid_out = text.open_body(Source(Path("x.txt")), data * 2, "\t", TSMC_COLUMNS, "latin-1", quotes=False)
-        assert laid_out.values(["category"])["category"].to_list() == ['"Bar"'] * 2
+        rows = text.decode(Source(Path("x.txt")), data * 2, "\t", TSMC_COLUMNS, "latin-1", quotes=False)
+        assert rows.values(SOURCE, "", "category").to_list() == ['"Bar"'] * 2
         assert rewritten(data * 2, Source(Path("x.txt"))) == data * 2
 
 
 def test_a_quoted_header_may_hold_the_delimiter() -> None:
-    assert body('"a, b",c,"d ""e"""\n1,2,3').dialect.columns == ("a, b", "c", 'd "e"')
+    assert decoded('"a, b",c,"d ""e"""\n1,2,3').columns == ["a, b", "c", 'd "e"']
 
 
 @pytest.mark.parametrize(
@@ -89,9 +92,9 @@ def test_a_quoted_header_may_hold_the_delimiter() -> None:
         ("a,b\r\n1,2\r\n\r\n3,4\r\n", "x.csv, line 3 is blank"),
         ('a,b\n"x\ny\nz",2\n3\n', "x.csv, line 5 has 1 column, not 2"),
         ("\n\na,b\n1,2\n3\n", "x.csv, line 5 has 1 column, not 2"),
-        ("a,b\n", "x.csv has a header line but no check-ins"),
-        ("a,b", "x.csv has a header line but no check-ins"),
-        ("a,b\n\n\r\n", "x.csv has a header line but no check-ins"),
+        ("a,b\n", "x.csv has columns but no check-ins"),
+        ("a,b", "x.csv has columns but no check-ins"),
+        ("a,b\n\n\r\n", "x.csv has columns but no check-ins"),
         ("a,b\r1,2\r", "x.csv ends its lines with carriage returns only"),
         ("a,a\n1,2", "x.csv, line 1: two columns are named 'a'"),
         ('a,b\n"\x1f",2', "x.csv contains control characters"),
@@ -99,7 +102,7 @@ def test_a_quoted_header_may_hold_the_delimiter() -> None:
 )
 def test_a_bad_layout_names_the_line(content: str, message: str) -> None:
     with pytest.raises(InputError) as error:
-        body(content)
+        read(content.encode())
     assert str(error.value).startswith(message)
     assert "; " in str(error.value)
 
@@ -107,15 +110,15 @@ def test_a_bad_layout_names_the_line(content: str, message: str) -> None:
 def test_widths_are_checked_over_many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "CHUNK", 7)
     good = "a,b\n" + "12,34\n" * 50 + '"5\n6",7\n' * 20
-    assert body(good).frame().height == 70
+    assert len(decoded(good)) == 70
     assert rewritten(good.encode()) == good.encode()
     with pytest.raises(InputError, match="line 42 has 1 column, not 2"):
-        body("a,b\n" + "12,34\n" * 40 + "1234\n" + "12,34\n" * 40)
+        decoded("a,b\n" + "12,34\n" * 40 + "1234\n" + "12,34\n" * 40)
 
 
 def test_the_line_of_a_row_counts_line_feeds_inside_quotes() -> None:
-    laid_out = body('a,b\n1,2\n"x\ny",3\n4,5\n"\n\n",6\n7,8\n')
-    assert [laid_out.line(row) for row in range(5)] == [2, 3, 5, 6, 9]
+    rows = decoded('a,b\n1,2\n"x\ny",3\n4,5\n"\n\n",6\n7,8\n')
+    assert [rows.place(SOURCE, row) for row in range(5)] == [f"x.csv, line {line}" for line in (2, 3, 5, 6, 9)]
 
 
 def test_a_line_of_megabytes() -> None:
@@ -132,8 +135,8 @@ LATIN = st.characters(exclude_characters='\x00\n\r\x1d\x1e\x1f",;|\t', max_codep
 File = tuple[bytes, str, list[list[bytes]]]
 
 
-def _filled(laid_out: text.Body) -> list[list[str]]:
-    return [[value or "" for value in row] for row in laid_out.values(["first", "last"]).rows()]
+def _filled(rows: TextRows) -> list[list[str]]:
+    return [[value or "" for value in row] for row in texts(rows, ["first", "last"]).rows()]
 
 
 @st.composite
@@ -181,20 +184,19 @@ def test_every_file_is_written_back_to_the_byte(file: File) -> None:
     data, delimiter, expected = file
     assert rewritten(data) == data
     assert read(data).time.tolist() == [86_400 * row for row in range(len(expected))]
-    laid_out = text.open_body(SOURCE, data, delimiter, None, None, quotes=True)
-    encoded = [[value.encode(laid_out.dialect.encoding) for value in row] for row in _filled(laid_out)]
+    found = text.decode(SOURCE, data, delimiter)
+    encoded = [[value.encode(found.dialect.encoding) for value in row] for row in _filled(found)]
     assert encoded == expected
 
 
 @given(files(stray=False))
 def test_values_are_those_of_python_s_csv_module(file: File) -> None:
     data, delimiter, _ = file
-    laid_out = text.open_body(SOURCE, data, delimiter, None, None, quotes=True)
-    content = data.decode(laid_out.dialect.encoding).removeprefix("\ufeff")
+    found = text.decode(SOURCE, data, delimiter)
+    content = data.decode(found.dialect.encoding).removeprefix("\ufeff")
     # Unlike ghostpoi, csv ends a line at a lone carriage return. These files have them only inside quotes.
     rows = [row for row in csv.reader(io.StringIO(content, newline=""), delimiter=delimiter) if row][1:]
-    found = laid_out.values(list(laid_out.dialect.columns)).rows()
-    assert [[value or "" for value in row] for row in found] == rows
+    assert [[value or "" for value in row] for row in texts(found).rows()] == rows
 
 
 ids = st.sampled_from(["7", "007", "7.0", " 7", "7 ", "x y", "é", "1e400", "-0"])
@@ -206,8 +208,7 @@ times = st.sampled_from(["2012-04-03T18:00:09Z", "2012-04-03 20:00+02:00", "1969
 @given(st.lists(st.tuples(ids, ids, categories, numbers, numbers, times), min_size=1, max_size=6))
 def test_the_fast_path_and_the_kind_path_read_the_same(rows: list[tuple[str, ...]]) -> None:
     plain = "\n".join([HEADER, *(",".join(row) for row in rows)])
-    laid_out = body(plain)
-    slow = to_checkins(SOURCE, laid_out.values(list(FIELDS)), "category", str)
+    slow = to_checkins(SOURCE, texts(decoded(plain), FIELDS), "category", str)
     same_checkins(read(plain.encode()), slow)
     same_checkins(read(plain.replace("\n", "\r\n").encode()), slow)
     quoted = "\n".join([HEADER, *(",".join(f'"{value.strip()}"' for value in row) for row in rows)])
