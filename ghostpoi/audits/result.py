@@ -22,7 +22,7 @@ from ghostpoi.audits.persons import summary as persons_summary
 from ghostpoi.audits.request import RELEASE, Attacks, AuditSettings
 from ghostpoi.audits.verdicts import LEAKS, SEVERITY, Player, best, conclude, decide, judge
 from ghostpoi.data.checkins import Bytes, Longs
-from ghostpoi.data.displacement import Moves, joined_moves, moves, without_category
+from ghostpoi.data.displacement import Moves, moves, without_category
 from ghostpoi.draw.whole_table import fast_steps
 from ghostpoi.release.manifest import settings_of
 from ghostpoi.settings import SpeedSettings
@@ -206,7 +206,7 @@ def joined(each: Sequence[Measured]) -> Measured:
         counts=StepCounts(*c.sum(axis=0).tolist()),
         step_users=np.concatenate([one.step_users + n for one, n in zip(each, np.cumsum([0, *some]), strict=False)]),
         rows=RowCounts(
-            joined_moves([one.moved for one in rows]),
+            Moves.added([one.moved for one in rows]),
             {name: tuple(np.sum([one.steps[name] for one in rows], axis=0).tolist()) for name in rows[0].steps},
             rows[0].has_category,
         ),

@@ -1,7 +1,7 @@
 """How far released venues are from the clean ones, and how many keep the category."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,65 +15,43 @@ HIGH = 0.95  # the quantile that is published
 
 @dataclass(frozen=True)
 class Moves:
-    """The substitutions among some rows."""
-
-    rows: int  # substituted or not
-    km: Floats  # (n,) how far each substitute is away
-    same_category: int
-
-    @property
-    def measures(self) -> dict[str, float]:
-        """Category match, the share beyond 1 km and the distances are over substituted rows; without any, 1 and 0."""
-        high = float(np.quantile(self.km, HIGH)) if len(self.km) else 0.0
-        return MoveCounts.of(self).measures | {"p95_km": high}
-
-
-def joined_moves(each: Sequence[Moves]) -> Moves:
-    """Return the substitutions among all of the rows."""
-    km = np.concatenate([one.km for one in each])
-    return Moves(sum(one.rows for one in each), km, sum(one.same_category for one in each))
-
-
-@dataclass(frozen=True)
-class MoveCounts:
-    """The substitutions among any number of rows, in a few kilobytes: distances are counted by the metre."""
+    """The substitutions among any number of rows."""
 
     rows: int  # substituted or not
     same_category: int
     beyond_1km: int
     total_km: float
-    metres: Longs  # (m,) the distances that occur, rounded, ascending
+    km: Floats  # (m,) the distances that occur, ascending
     count: Longs  # (m,) how often each does
 
-    @classmethod
-    def of(cls, moved: Moves) -> "MoveCounts":
-        metres, count = np.unique(np.rint(moved.km * 1000).astype(np.int64), return_counts=True)
-        beyond, total = int((moved.km > NOMINAL_KM).sum()), float(moved.km.sum())
-        return cls(moved.rows, moved.same_category, beyond, total, metres, count)
-
-    @classmethod
-    def added(cls, each: Sequence["MoveCounts"]) -> "MoveCounts":
-        metres, place = np.unique(np.concatenate([one.metres for one in each]), return_inverse=True)
-        count = np.zeros(len(metres), np.int64)
+    @staticmethod
+    def added(each: Sequence["Moves"]) -> "Moves":
+        """Return the substitutions among the rows of all."""
+        km, place = np.unique(np.concatenate([one.km for one in each]), return_inverse=True)
+        count = np.zeros(len(km), np.int64)
         np.add.at(count, place.reshape(-1), np.concatenate([one.count for one in each]))
-        return cls(
+        return Moves(
             sum(one.rows for one in each), sum(one.same_category for one in each),
-            sum(one.beyond_1km for one in each), sum(one.total_km for one in each), metres, count,
+            sum(one.beyond_1km for one in each), sum(one.total_km for one in each), km, count,
         )  # fmt: skip
 
     @property
+    def to_the_metre(self) -> "Moves":
+        """The same in a few kilobytes: the quantile is right to the metre, and 10 metres are published."""
+        return Moves.added([replace(self, km=np.rint(self.km * 1000) / 1000)])
+
+    @property
     def measures(self) -> dict[str, float]:
-        """The measures of `Moves`. The quantile is right to the metre; 10 metres are published."""
-        n = int(self.count.sum())
-        ends, rank = np.cumsum(self.count), int((n - 1) * HIGH)  # the quantile lies between this rank and the next
-        ranks = (rank, min(rank + 1, n - 1)) if n else ()
-        below, above = [self.metres[np.searchsorted(ends, at, "right")] / 1000 for at in ranks] or (0, 0)
+        """Category match, the share beyond 1 km and the distances are over substituted rows; without any, 1 and 0."""
+        n, ends = int(self.count.sum()), np.cumsum(self.count)
+        at = (n - 1) * HIGH  # between two ranks
+        low, high = self.km[np.searchsorted(ends, [at, min(np.floor(at) + 1, n - 1)], "right")] if n else (0.0, 0.0)
         return {
             "substitution_rate": n / self.rows if self.rows else 0.0,
             "category_match": self.same_category / n if n else 1.0,
             "beyond_1km": self.beyond_1km / n if n else 0.0,
             "mean_km": self.total_km / n if n else 0.0,
-            "p95_km": float(below + (above - below) * ((n - 1) * HIGH % 1)),
+            "p95_km": float(high - (high - low) * (1 - at % 1) if at % 1 >= 0.5 else low + (high - low) * (at % 1)),
         }
 
 
@@ -82,7 +60,8 @@ def moves(places: Venues | Vocabulary, clean: Ints, released: Ints) -> Moves:
     changed = released != clean
     before, after = clean[changed], released[changed]
     km = haversine_km(places.lat[before], places.lon[before], places.lat[after], places.lon[after])
-    return Moves(len(clean), km, int((places.category[before] == places.category[after]).sum()))
+    same, far = places.category[before] == places.category[after], km > NOMINAL_KM
+    return Moves(len(clean), int(same.sum()), int(far.sum()), float(km.sum()), *np.unique(km, return_counts=True))
 
 
 def displacement(places: Venues | Vocabulary, clean: Ints, released: Ints) -> dict[str, float]:

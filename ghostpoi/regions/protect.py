@@ -14,7 +14,7 @@ import numpy as np
 
 from ghostpoi import formats
 from ghostpoi.data.checkins import Checkins, duplicates
-from ghostpoi.data.displacement import MoveCounts, moves, published, without_category
+from ghostpoi.data.displacement import Moves, moves, published, without_category
 from ghostpoi.draw.publication import Checkpoint, device_for
 from ghostpoi.draw.table import protect_table
 from ghostpoi.errors import ConnectionLost, EngineFailed, InputError, RegionsFailed
@@ -53,7 +53,7 @@ def without_rows(file: CheckinFile, dropped: Sequence[str] = ()) -> CheckinFile:
 
 
 SHARES = ("left_genuine", "drawn_own")  # of all released rows
-Figures = tuple[dict[str, Any], MoveCounts]  # the manifest of a region, and how far its rows were moved
+Figures = tuple[dict[str, Any], Moves]  # the manifest of a region, and how far its rows were moved
 
 
 def joint_figures(stored: Sequence[Figures]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def joint_figures(stored: Sequence[Figures]) -> dict[str, Any]:
         rows[name]["share"] = round(rows[name]["rows"] / total, 3) if total else 0.0
     joint = each[0]["plausibility"]
     if len(each) > 1:
-        measures = published(MoveCounts.added(moved).measures)
+        measures = published(Moves.added(moved).measures)
         joint = without_category(measures) if joint["category_match"] is None else measures
     found = {"rows": rows, "plausibility": joint, "data": {"rows": total}}
     return without_draws(found) if is_small(rows) and joint is not None else found
@@ -120,7 +120,7 @@ def _protected(work: Path, job: Job, region: Region, file: CheckinFile) -> tuple
     withheld = not len(released.shown) and not len(file.kept)
     written = without_rows(file) if withheld else make.write_data(make.in_memory(file), file, released)
     described, table = make.described_data(request, file, released, written), released.whole.table
-    moved = MoveCounts.of(moves(table.venues, table.venue, venues.poi))
+    moved = moves(table.venues, table.venue, venues.poi).to_the_metre
     private = {REPEATS: duplicates(table)}
     return replace(released, rows=written.all_rows), (released.manifest | described | private, moved)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ghostpoi.columns import Tests
 from ghostpoi.data.candidates import CHUNK, steps_kmh
 from ghostpoi.data.checkins import Bools, Ints, Longs
-from ghostpoi.data.displacement import MoveCounts, moves
+from ghostpoi.data.displacement import Moves, moves
 from ghostpoi.data.geo import over_limit
 from ghostpoi.draw.crowds import LEARNED
 from ghostpoi.draw.methods.base import KeepsCategory
@@ -117,7 +117,7 @@ class Comparison:
 
     checks: list[Check]
     figures: dict[str, Any] | None = None
-    moved: MoveCounts | None = None
+    moved: Moves | None = None
     speed: dict[str, float] = field(default_factory=dict)  # the steps over the limit
 
 
@@ -182,7 +182,7 @@ def comparison(
     ]
     found = figures(whole, settings.method, Substitution(released, emptied), shown, clean.counted, whole_file)
     found["data"] = {"rows": len(shown) + clean.counted.get("kept", 0)}
-    return Comparison(checks, found, MoveCounts.of(moves(table.venues, table.venue, released)))
+    return Comparison(checks, found, moves(table.venues, table.venue, released).to_the_metre)
 
 
 def _parts(clean: Rows, written: Rows, reorders: bool, whole_file: bool) -> list[Check]:
