@@ -26,7 +26,6 @@ from ghostpoi.audits.cache import Cache
 from ghostpoi.audits.controls import CLEAN
 from ghostpoi.data.checkins import Ints
 from ghostpoi.data.prepared import Prepared, load
-from ghostpoi.exports.base import iso
 from ghostpoi.models.devices import device as find_device
 from ghostpoi.study.run import Releases, commit, hardware
 from ghostpoi.study.store import WORK
@@ -74,7 +73,7 @@ def text_of(data: Prepared, rows: list[tuple[int, Ints, Ints]]) -> str:
     lat, lon = data.vocabulary.lat, data.vocabulary.lon
     lines = []
     for user, times, venues in rows:
-        stamps = iso(times[::-1].astype(np.int64))
+        stamps = np.datetime_as_string(times[::-1].astype("datetime64[s]")).tolist()
         for when, v in zip(stamps, venues[::-1].tolist(), strict=True):
             lines.append(f"{user}\t{when}Z\t{lat[v]}\t{lon[v]}\t{v}\n")
     return "".join(lines)

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from ghostpoi.exports.base import Described, ExportData, Visits, csv_text, iso, user_numbers
+import polars as pl
+
+from ghostpoi.exports.base import Described, ExportData, Visits, csv_text
 
 HISTORY = 50  # the last items of a prefix: RecBole's MAX_ITEM_LIST_LENGTH, which it does not enforce on such files
 MISSING = re.compile(r"[-#<.\d]*(n/?a|nan|null|none|ind|qnan)>?", re.IGNORECASE | re.ASCII)  # to pandas, no value
@@ -82,19 +84,18 @@ class LibCity(Described):
     summary = "LibCity: NAME.geo, NAME.usr, NAME.dyna and config.json; with --private, a .dyna file per part"
 
     def files(self, data: ExportData) -> dict[str, str]:
-        venues, name, number = data.venues, data.name, user_numbers(data)
+        venues, name = data.venues, data.name
         places = [f"[{lon},{lat}]" for lat, lon in zip(venues.lat.tolist(), venues.lon.tolist(), strict=True)]
         geo = zip(places, venues.id, venues.category, strict=True)
         found = {
             f"{name}.geo": csv_text(GEO, ((k - 1, "Point", *row) for k, row in enumerate(geo) if k)),
-            f"{name}.usr": csv_text(USR, ((k, user) for user, k in number.items())),
-            f"{name}.dyna": _dyna(data.released, number),
+            f"{name}.usr": csv_text(USR, ((k, user) for user, k in data.number.items())),
+            f"{name}.dyna": _dyna(data, data.released),
             "config.json": json.dumps(LIBCITY_CONFIG, indent=2) + "\n",
         }
-        return found | {f"{name}.{part}.dyna": _dyna(visits, number) for part, visits in data.parts.items()}
+        return found | {f"{name}.{part}.dyna": _dyna(data, visits) for part, visits in data.parts.items()}
 
 
-def _dyna(visits: Visits, number: dict[str, int]) -> str:
-    rows = zip(iso(visits.time), visits.user, visits.venue.tolist(), strict=True)
-    found = ((k, "trajectory", f"{time}Z", number[user], v - 1) for k, (time, user, v) in enumerate(rows))
-    return csv_text(DYNA, found)
+def _dyna(data: ExportData, visits: Visits) -> str:
+    rows = data.rows(visits).select(pl.col("time").dt.strftime("%Y-%m-%dT%H:%M:%SZ"), "user", pl.col("venue") - 1)
+    return csv_text(DYNA, ((k, "trajectory", *row) for k, row in enumerate(rows.iter_rows())))

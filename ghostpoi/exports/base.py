@@ -5,11 +5,13 @@ import io
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.data.checkins import Floats, Ints, Longs
@@ -52,6 +54,34 @@ class ExportData:
     clean: Ints | None = None  # (N,) the clean venue of each row of `released`; None in a public export
     left_out: int = 0  # rows of the release that lack a value, which no export can hold
 
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each user, from 0: those of the release as they appear there, then those of the clean parts."""
+        users = chain(self.released.user, *(visits.user for visits in self.parts.values()))
+        return {user: number for number, user in enumerate(dict.fromkeys(users))}
+
+    def rows(self, visits: Visits, venue: Ints | None = None) -> pl.DataFrame:
+        """Return visits, or the same with other venues, and what is known of their users and venues."""
+        at, venues = visits.venue if venue is None else venue, self.venues
+        return pl.DataFrame({
+            "user_id": visits.user.tolist(), "user": [self.number[user] for user in visits.user], "venue": at,
+            "time": pl.from_epoch(pl.Series(visits.time), "s").dt.cast_time_unit("ms").dt.replace_time_zone("UTC"),
+            "venue_id": pl.Series(venues.id, dtype=pl.String).gather(at),
+            "category": pl.Series(venues.category, dtype=pl.String).gather(at),
+            "latitude": venues.lat[at], "longitude": venues.lon[at],
+            "session": pl.Series(np.repeat(np.arange(len(visits.start) - 1), np.diff(visits.start)), dtype=pl.Int32),
+        })  # fmt: skip
+
+    @property
+    def id_tables(self) -> dict[str, str]:
+        """The files that say which user and venue each number means. A venue's number is its row."""
+        venues = zip(self.venues.id, self.venues.category, strict=True)
+        rows = ((k, *venue) for k, venue in enumerate(venues) if k)
+        return {
+            f"{self.name}.users.csv": csv_text(("number", "user"), ((k, u) for u, k in self.number.items())),
+            f"{self.name}.venues.csv": csv_text(("number", "venue", "category"), rows),
+        }
+
 
 class Export(Protocol):
     """The form of one other tool."""
@@ -85,30 +115,3 @@ def csv_text(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(chain([head], rows))
     return out.getvalue()
-
-
-def iso(time: Longs) -> list[str]:
-    """Return UTC times in the form 2012-04-03T18:00:09."""
-    return np.datetime_as_string(time.astype("datetime64[s]")).tolist()
-
-
-def session_of(visits: Visits) -> list[int]:
-    """Return the number of each visit's session, from 0."""
-    return np.repeat(np.arange(len(visits.start) - 1), np.diff(visits.start)).tolist()
-
-
-def user_numbers(data: ExportData) -> dict[str, int]:
-    """Number the users from 0: those of the release as they appear there, then those of the clean parts."""
-    users = chain(data.released.user, *(visits.user for visits in data.parts.values()))
-    return {user: number for number, user in enumerate(dict.fromkeys(users))}
-
-
-def id_tables(data: ExportData) -> dict[str, str]:
-    """Return the files that say which user and venue each number means. A venue's number is its row."""
-    venues = zip(data.venues.id, data.venues.category, strict=True)
-    return {
-        f"{data.name}.users.csv": csv_text(("number", "user"), ((k, u) for u, k in user_numbers(data).items())),
-        f"{data.name}.venues.csv": csv_text(
-            ("number", "venue", "category"), ((k, *venue) for k, venue in enumerate(venues) if k)
-        ),
-    }

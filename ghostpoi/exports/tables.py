@@ -1,16 +1,23 @@
 """Tables: CSV for scikit-mobility (scikit-mobility.github.io), Parquet for datasets (huggingface.co/docs), and maps."""
 
+import io
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
-from ghostpoi.exports.base import Described, ExportData, ExportVenues, Visits, csv_text, iso, session_of
+from ghostpoi.exports.base import Described, ExportData, csv_text
 
-if TYPE_CHECKING:  # slow to import
-    import pyarrow as pa
+COLUMNS = ("user_id", "time", "venue_id", "category", "latitude", "longitude")
+SKMOB = {"user_id": "uid", "time": "datetime", "latitude": "lat", "longitude": "lng", "venue_id": "location_id",
+         "category": "category", "session": "tid"}  # fmt: skip
+OLDEST = pl.CompatLevel.oldest()  # GDAL cannot read the newest text type
 
-SKMOB_COLUMNS = ("uid", "datetime", "lat", "lng", "location_id", "category")
+
+def _tables(data: ExportData) -> dict[str, pl.DataFrame]:
+    """Return the released rows, under no name, and those of each part, with their sessions."""
+    parts = {part: data.rows(visits).select(*COLUMNS, "session") for part, visits in data.parts.items()}
+    return {"": data.rows(data.released).select(COLUMNS)} | parts
 
 
 class ScikitMobility(Described):
@@ -19,18 +26,12 @@ class ScikitMobility(Described):
     summary = "scikit-mobility: NAME.csv for a TrajDataFrame; with --private, a file of sessions per part"
 
     def files(self, data: ExportData) -> dict[str, str]:
-        name, venues = data.name, data.venues
-        found = {f"{name}.csv": csv_text(SKMOB_COLUMNS, _rows(data.released, venues))}
-        for part, visits in data.parts.items():
-            rows = zip(session_of(visits), _rows(visits, venues), strict=True)
-            found[f"{name}.{part}.csv"] = csv_text((*SKMOB_COLUMNS, "tid"), ((*row, tid) for tid, row in rows))
+        found = {}
+        for part, table in _tables(data).items():
+            table = table.with_columns(pl.col("time").dt.strftime("%Y-%m-%d %H:%M:%S"))
+            table = table.select(pl.col(name).alias(theirs) for name, theirs in SKMOB.items() if name in table.columns)
+            found[".".join(filter(None, (data.name, part, "csv")))] = csv_text(table.columns, table.iter_rows())
         return found
-
-
-def _rows(visits: Visits, venues: ExportVenues) -> list[tuple[str, str, float, float, str, str]]:
-    lat, lon = venues.lat.tolist(), venues.lon.tolist()
-    rows = zip(visits.user, iso(visits.time), visits.venue.tolist(), strict=True)
-    return [(u, t.replace("T", " "), lat[v], lon[v], venues.id[v], venues.category[v]) for u, t, v in rows]
 
 
 HF_RELEASED = {"default": {"train": "released"}}
@@ -47,9 +48,11 @@ class HuggingFace(Described):
     summary = "Hugging Face datasets: a folder for load_dataset; with --private, clean validation and test splits"
 
     def files(self, data: ExportData) -> dict[str, str | bytes]:
-        found = {"released.parquet": _parquet(data.released, data.venues)}
-        found |= {f"{part}.parquet": _parquet(v, data.venues, session_of(v)) for part, v in data.parts.items()}
-        return {"README.md": _card(data)} | found
+        found: dict[str, str | bytes] = {"README.md": _card(data)}
+        for part, table in _tables(data).items():
+            table.write_parquet(out := io.BytesIO())
+            found[f"{part or 'released'}.parquet"] = out.getvalue()
+        return found
 
 
 def _card(data: ExportData) -> str:
@@ -62,46 +65,21 @@ def _card(data: ExportData) -> str:
     return f"---\n{''.join(lines)}---\n\n"
 
 
-def _table(visits: Visits, venues: ExportVenues, session: list[int] | None = None) -> "pa.Table":
-    import pyarrow as pa
-
-    at = visits.venue.tolist()
-    columns = {
-        "user_id": pa.array(visits.user.tolist(), pa.string()),
-        "time": pa.array(visits.time, pa.timestamp("s", "UTC")),
-        "venue_id": pa.array([venues.id[v] for v in at], pa.string()),
-        "category": pa.array([venues.category[v] for v in at], pa.string()),
-        "latitude": pa.array(venues.lat[visits.venue]),
-        "longitude": pa.array(venues.lon[visits.venue]),
-    }
-    if session is not None:
-        columns["session"] = pa.array(session, pa.int32())
-    return pa.table(columns)
-
-
-def _parquet(visits: Visits, venues: ExportVenues, session: list[int] | None = None) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pq.write_table(_table(visits, venues, session), out := pa.BufferOutputStream())
-    return out.getvalue().to_pybytes()
-
-
 class GeoJson(Described):
     """A collection of points of all rows; with clean data, also one per part."""
 
     summary = "GeoJSON: NAME.geojson, a point per row; with --private, a file of sessions per part"
 
     def files(self, data: ExportData) -> dict[str, str]:
-        found = {f"{data.name}.geojson": _features(_table(data.released, data.venues))}
-        for part, visits in data.parts.items():
-            found[f"{data.name}.{part}.geojson"] = _features(_table(visits, data.venues, session_of(visits)))
-        return found
+        return {
+            ".".join(filter(None, (data.name, part, "geojson"))): _features(table)
+            for part, table in _tables(data).items()
+        }
 
 
-def _features(table: "pa.Table") -> str:
+def _features(table: pl.DataFrame) -> str:
     features = []
-    for row in table.to_pylist():
+    for row in table.iter_rows(named=True):
         point = {"type": "Point", "coordinates": [row.pop("longitude"), row.pop("latitude")]}
         said = row | {"time": f"{row['time']:%Y-%m-%dT%H:%M:%SZ}"}
         features.append(json.dumps({"type": "Feature", "geometry": point, "properties": said}, ensure_ascii=False))
@@ -114,28 +92,16 @@ class GeoPackage(Described):
     summary = "GeoPackage: NAME.gpkg with layers of check-ins and venues, for QGIS; with --private, a layer per part"
 
     def files(self, data: ExportData) -> dict[str, bytes]:
-        import pyarrow as pa
+        from ghostpoi.formats.geometry import wkb_points, written
 
-        from ghostpoi.formats.geometry import written
-
-        venues = data.venues
+        venues, layers = data.venues, _tables(data)
         count = np.bincount(data.released.venue, minlength=len(venues.id))
         shown = np.flatnonzero(count)
-        own = pa.table({
+        layers = {"checkins": layers.pop(""), "venues": pl.DataFrame({
             "venue_id": [venues.id[v] for v in shown], "category": [venues.category[v] for v in shown],
             "checkins": count[shown], "latitude": venues.lat[shown], "longitude": venues.lon[shown],
-        })  # fmt: skip
-        layers = {"checkins": _table(data.released, venues), "venues": own}
-        layers |= {part: _table(visits, venues, session_of(visits)) for part, visits in data.parts.items()}
-        return {f"{data.name}.gpkg": written({name: (_with_points(table), "geom") for name, table in layers.items()})}
-
-
-def _with_points(table: "pa.Table") -> "pa.Table":
-    """Return a table with a column of points in place of degrees."""
-    import pyarrow as pa
-
-    from ghostpoi.formats.geometry import wkb_points
-
-    lon, lat = (table.column(name).to_numpy() for name in ("longitude", "latitude"))
-    points = pa.array(wkb_points(lon, lat), pa.binary())
-    return table.drop_columns(["latitude", "longitude"]).append_column("geom", points)
+        })} | layers  # fmt: skip
+        for name, table in layers.items():
+            points = wkb_points(table["longitude"].to_numpy(), table["latitude"].to_numpy())
+            layers[name] = table.drop("latitude", "longitude").with_columns(geom=pl.Series(points, dtype=pl.Binary))
+        return {f"{data.name}.gpkg": written({n: (t.to_arrow(compat_level=OLDEST), "geom") for n, t in layers.items()})}

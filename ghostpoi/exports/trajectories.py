@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 
 from ghostpoi.data.checkins import Bools, Ints
-from ghostpoi.exports.base import Described, ExportData, Visits, csv_text, id_tables, iso, session_of, user_numbers
+from ghostpoi.exports.base import Described, ExportData, Visits, csv_text
 
 GETNEXT_COLUMNS = (
     "user_id", "POI_id", "POI_catid", "POI_catid_code", "POI_catname", "latitude", "longitude", "timezone", "UTC_time",
@@ -25,7 +26,7 @@ class GETNext(Described):
     def files(self, data: ExportData) -> dict[str, str]:
         parts = data.parts or split(data.released)
         found = {GETNEXT_FILES[part]: csv_text(GETNEXT_COLUMNS, _rows(data, v)) for part, v in parts.items()}
-        return {f"{data.name}_{part}.csv": text for part, text in found.items()} | id_tables(data)
+        return {f"{data.name}_{part}.csv": text for part, text in found.items()} | data.id_tables
 
     def numbers(self, data: ExportData) -> dict[str, int]:
         trained, tested = (set(data.parts[part].user) if data.parts else set() for part in ("train", "test"))
@@ -50,17 +51,15 @@ def _take(rows: Visits, start: np.ndarray, which: Bools) -> Visits:
 
 
 def _rows(data: ExportData, visits: Visits) -> Iterator[tuple[object, ...]]:
-    venues, number = data.venues, user_numbers(data)
-    code = {category: k for k, category in enumerate(dict.fromkeys(venues.category[1:]))}
-    lat, lon, days = venues.lat.tolist(), venues.lon.tolist(), visits.time // DAY
-    weekday = ((days + 3) % 7).tolist()  # 1 January 1970 was a Thursday
-    slot = ((visits.time - DAY * days) * SLOTS // DAY / SLOTS).tolist()
-    rows = zip(visits.user, visits.venue.tolist(), iso(visits.time), weekday, slot, session_of(visits), strict=True)
-    for user, v, time, day, in_day, session in rows:
-        category, when, who = venues.category[v], time.replace("T", " ") + "+00:00", number[user]
-        name = UNQUOTED.sub(" ", category)
-        kind = code[category], code[category], name
-        yield who, v, *kind, lat[v], lon[v], 0, when, when, day, in_day, f"{who}_{session}"
+    code = {category: k for k, category in enumerate(dict.fromkeys(data.venues.category[1:]))}
+    time = pl.col("time").dt
+    rows = data.rows(visits).select(
+        "user", "venue", "category", "latitude", "longitude", "session", time.strftime("%Y-%m-%d %H:%M:%S+00:00"),
+        day=time.weekday() - 1, slot=time.timestamp("ms") // 1000 % DAY * SLOTS // DAY,
+    )  # fmt: skip
+    for who, venue, category, lat, lon, session, when, day, slot in rows.iter_rows():
+        kind = code[category], code[category], UNQUOTED.sub(" ", category)
+        yield who, venue, *kind, lat, lon, 0, when, when, day, slot / SLOTS, f"{who}_{session}"
 
 
 MINIMUM = 101  # check-ins: Flashback leaves out users with fewer
@@ -74,7 +73,7 @@ class Flashback(Described):
 
     def files(self, data: ExportData) -> dict[str, str]:
         name, shown = data.name, data.released.venue
-        found = {f"{name}.txt": _text(data, shown)} | id_tables(data)
+        found = {f"{name}.txt": _text(data, shown)} | data.id_tables
         if data.clean is not None:
             found[f"{name}.test.txt"] = _text(data, np.where(trained(data.released), shown, data.clean))
             found[f"{name}.clean.txt"] = _text(data, data.clean)
@@ -95,9 +94,9 @@ def trained(rows: Visits) -> Bools:
 
 def _text(data: ExportData, venue: Ints) -> str:
     """Write users with the most check-ins first, and each one's rows from the newest to the oldest."""
-    rows, venues, number = data.released, data.venues, user_numbers(data)
-    users = np.argsort(-np.diff(rows.start), kind="stable")
-    order = np.concatenate([np.arange(rows.start[u], rows.start[u + 1])[::-1] for u in users])
-    at = venue[order]
-    lines = zip(rows.user[order], iso(rows.time[order]), venues.lat[at], venues.lon[at], at, strict=True)
-    return "".join(f"{number[user]}\t{time}Z\t{lat}\t{lon}\t{v}\n" for user, time, lat, lon, v in lines)
+    start, rows = data.released.start, data.rows(data.released, venue)
+    users = np.argsort(-np.diff(start), kind="stable")
+    order = np.concatenate([np.arange(start[u], start[u + 1])[::-1] for u in users])
+    time = pl.col("time").dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+    lines = rows[order].select("user", time, "latitude", "longitude", "venue").iter_rows()
+    return "".join("\t".join(map(str, line)) + "\n" for line in lines)
