@@ -146,8 +146,13 @@ def summary(persons: Persons | None) -> dict[str, Any] | None:
     """Return the figures of an audit, nested by measure: each with its interval and its spread over people."""
     if persons is None:
         return None
-    out: dict[str, Any] = {"control": persons.control, "place_km": round(persons.place_km, 1)}
-    for name, counts in _better(persons.tallies).items():
+    return {"control": persons.control, "place_km": round(persons.place_km, 1)} | nested(_better(persons.tallies))
+
+
+def nested(tallies: Mapping[Name, Floats]) -> dict[str, Any]:
+    """Return the figures of some tallies, by the parts of their names; None of fewer than 20 people."""
+    out = dict[str, Any]()
+    for name, counts in tallies.items():
         people = int((counts[:, 1] > 0).sum())
         at = out
         for part in name[:-1]:

@@ -3,19 +3,24 @@
 It needs each release and its private folder, which holds the clean venues.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ghostpoi.attack.adversaries.several_releases import Left, Month, SeveralMonths, shown_popularity
+from ghostpoi.audits.measures import persons as measure
 from ghostpoi.audits.measures.gaps import spread
+from ghostpoi.audits.measures.persons import Parts, Visits
+from ghostpoi.audits.persons import CLEAN, CONTROLS, RELEASE, SIDES, Division, held_out, nested
 from ghostpoi.audits.verdicts import NOTHING
-from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.data.checkins import Bools, Checkins, Floats, Longs
 from ghostpoi.draw.channel import Channel
 from ghostpoi.draw.methods import METHODS, FreeDraw
+from ghostpoi.draw.methods.crowd import CrowdDraw
 from ghostpoi.draw.whole_table import prepare
 from ghostpoi.errors import InputError
 from ghostpoi.formats.source import SizeLimit
@@ -34,11 +39,16 @@ class Known(NamedTuple):
     """One release in numbers of its own: what is shown, what is true, and how it was drawn."""
 
     users: list[str]  # (N,) as released
+    people: list[str]  # (N,) who they are
+    time: Longs  # (N,) as released
+    clean_time: Longs  # (N,)
     released: Longs  # (N,)
     clean: Longs  # (N,)
     ids: list[str]  # (P+1,)
+    crowd: list[str]  # (P+1,) the crowd of each venue, or else the venue
     channel: Channel
     shows_popularity: bool
+    rotates: bool  # whether a person has several user ids
 
 
 def places(folder: Path) -> list[tuple[str, str]]:
@@ -79,15 +89,23 @@ def _audited(folder: Path, release: Path | None, recorded: list[Place], limit: S
             f"{option('series', folder)}: fewer than two releases are left, because these are missing: "
             f"{', '.join(absent)}; move them back, or leave {option('series')} out"
         )
-    months, clean = _together([_read(*place, limit) for place in where])
+    known = [_read(*place, limit) for place in where]
+    found = {
+        "releases": [_shown(release) for release, _ in where], "not_compared": absent,
+        "kept_crowds": (folder / NOTE).exists(), **_recurring(known), "linkage": linkage(known),
+    }  # fmt: skip
+    return found | {"verdict": _verdict(found)}
+
+
+def _recurring(known: Sequence[Known]) -> dict[str, Any]:
+    """Return what A19 learns of visits that recur under one user id."""
+    months, clean = _together(known)
     rows, habits = months[0].channel.symbols, len(clean)
     in_month = np.stack([np.bincount(month.habit, minlength=habits) for month in months])  # visits by release and habit
     visits = np.where((in_month > 0).sum(axis=0) > 1, in_month, 0)  # of habits that recur in another release
     used = np.flatnonzero(visits.sum(axis=1))
     if not len(used):
-        raise InputError(
-            f"{option('series', folder)}: no visit recurs from release to release, so there is nothing to combine"
-        )
+        return {"recurring_visits": 0, "restored": None, "pinned": None}
     # Popularity is shown on purpose. Both adversaries know what all releases show of it, so it is no gain.
     adversary, popular = SeveralMonths(), shown_popularity(months, rows)
     together = adversary.intersect(months, popular)
@@ -103,12 +121,10 @@ def _audited(folder: Path, release: Path | None, recorded: list[Place], limit: S
         clear = bool(gain["mean"] > max(LEAST, CLEAR * gain["std"] / np.sqrt(len(used))))
         return {"alone": spread(one), "together": spread(both), "gain": gain | {"clear": clear}}
 
-    found = {
-        "releases": [_shown(release) for release, _ in where], "not_compared": absent,
-        "kept_crowds": (folder / NOTE).exists(), "recurring_visits": int(visits.sum()),
-        "restored": shares(lambda left: left.right(clean)), "pinned": shares(lambda left: left.size(habits) == 1),
+    return {
+        "recurring_visits": int(visits.sum()), "restored": shares(lambda left: left.right(clean)),
+        "pinned": shares(lambda left: left.size(habits) == 1),
     }  # fmt: skip
-    return found | {"verdict": _verdict(found)}
 
 
 def _shown(place: Path) -> str:
@@ -117,6 +133,16 @@ def _shown(place: Path) -> str:
 
 
 def _verdict(found: dict[str, Any]) -> str:
+    gone, ids, count = ", ".join(found["not_compared"]), found["linkage"]["ids"], f"({len(found['releases'])} releases)"
+    linked, absent = "", f" Not compared, because no longer in place: {gone}." if gone else ""
+    if ids["release"]:
+        right, chance, clean = (f"{ids[end]['mean']:.0%}" for end in (RELEASE, CONTROLS[RELEASE], CLEAN))
+        linked = (
+            f" By visits alone, {right} of the user ids of a release are assigned to the right person of the one "
+            f"before ({chance} if all go to the most active person, {clean} from clean files)."
+        )
+    if not found["pinned"]:
+        return f"No visit recurs under the same user id {count}.{linked}{absent}"
     only, only_one, back, back_one = (
         f"{found[measure][name]['mean']:.0%}" for measure in ("pinned", "restored") for name in ("together", "alone")
     )
@@ -124,12 +150,39 @@ def _verdict(found: dict[str, Any]) -> str:
         f"{only} of recurring visits can be at one venue only, {only_one} by one release alone; A19 recovers {back} of "
         f"them, {back_one} from one release alone"
     )
-    gone, verdict, remedy = ", ".join(found["not_compared"]), f"{NOTHING.capitalize()} beyond one release", ""
+    verdict, remedy = f"{NOTHING.capitalize()} beyond one release", ""
     if found["pinned"]["gain"]["clear"] or found["restored"]["gain"]["clear"]:
         verdict = "Gives away more than one release"
         remedy = "" if found["kept_crowds"] else " Make releases of the same people with protect --series."
-    absent = f" Not compared, because no longer in place: {gone}." if gone else ""
-    return f"{verdict} ({len(found['releases'])} releases): {shown}.{remedy}{absent}"
+    return f"{verdict} {count}: {shown}.{linked}{remedy}{absent}"
+
+
+def linkage(known: Sequence[Known]) -> dict[str, Any]:
+    """Return how often the user ids of a release are assigned to the right person of the one before.
+
+    A tenth of the people is unknown in the one before and serves, with those who are new, as control.
+    """
+    number = {name: n for n, name in enumerate(sorted({name for one in known for name in one.people}))}
+    tallies, held = dict[tuple[str, ...], Floats](), held_out(len(number))
+    for side in SIDES:
+        parts = [between(*both, side, number, held) for both in pairwise(known)]
+        for end, found in zip((side, CONTROLS[side]), measure.linkage("ids", parts, len(number)), strict=True):
+            tallies |= {(name, end): counts for name, counts in found.items()}
+    return nested(tallies)
+
+
+def between(before: Known, after: Known, side: str, number: Mapping[str, int], held: Bools) -> Parts:
+    """Return what an outsider compares who knows the people of one release and holds the next, or both clean files."""
+    both, shows = (before, after), side == RELEASE
+    person = np.array([number[name] for one in both for name in one.people], np.int64)
+    crowd = dict(zip(after.ids, after.crowd, strict=True)) if shows else {}
+    places = [crowd.get(one.ids[v], one.ids[v]) for one in both for v in (one.released if shows else one.clean)]
+    place, unit = (np.unique(names, return_inverse=True)[1] for names in (places, [*before.users, *after.users]))
+    time = np.concatenate([one.time if shows else one.clean_time for one in both])
+    unit, later = unit if shows else person, np.arange(len(person)) >= len(before.people)
+    strangers = held | (np.bincount(person[~later], minlength=len(number)) == 0)
+    visits = Visits(person, unit, time, place, place, place)
+    return Parts(visits, unit, later, np.unique(unit[later]), strangers, not (shows and after.rotates))
 
 
 def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:
@@ -143,12 +196,16 @@ def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:
     clean = _clean_table(pairs, private, written, manifest)
     table, crowds = read_table(private, clean, manifest, clean=False)
     whole, v = prepare(table, settings, crowds=crowds), table.venues
-    number = {name: n for n, name in enumerate(table.venue_ids)}
+    apart = f"{release}: " if settings.hides_users and crowds is None else ""  # the same random id is not the same user
+    number, ids = {name: n for n, name in enumerate(table.venue_ids)}, [str(name) for name in table.venue_ids]
+    cell = Division.crowds(whole, v).cell if isinstance(settings.method, CrowdDraw) else np.arange(len(ids))
     return Known(
-        [str(written.user_ids[n]) for n in written.user],
-        np.array([number[pairs.ids[n]] for n in pairs.released], np.int64), table.venue.astype(np.int64),
-        [str(name) for name in table.venue_ids], settings.method.channel(whole.venue_sets, v.lat, v.lon),
-        settings.method.popularity_power > 0,
+        users=[f"{apart}{written.user_ids[n]}" for n in written.user],
+        people=[str(table.user_ids[n]) for n in table.user],
+        time=written.time, clean_time=pairs.time,
+        released=np.array([number[pairs.ids[n]] for n in pairs.released], np.int64), clean=table.venue.astype(np.int64),
+        ids=ids, crowd=[ids[n] for n in cell], channel=settings.method.channel(whole.venue_sets, v.lat, v.lon),
+        shows_popularity=settings.method.popularity_power > 0, rotates=settings.rotates_users,
     )  # fmt: skip
 
 
@@ -166,7 +223,7 @@ def _clean_table(pairs: Pairs, private: Path, written: Checkins, manifest: dict[
     )  # fmt: skip
 
 
-def _together(known: list[Known]) -> tuple[list[Month], Longs]:
+def _together(known: Sequence[Known]) -> tuple[list[Month], Longs]:
     """Return the releases with the same numbers of habits and venues, and the clean venue of each habit."""
     venue: dict[str, int] = {"": 0}
     user: dict[str, int] = {}

@@ -298,7 +298,7 @@ def _assigned(parts: Parts, people: int) -> tuple[Longs, Longs, Floats, Longs, B
     for first in range(0, tests, block):
         some = slice(first, first + block)
         score = sum((where[some] @ lift).toarray() for where, lift in evidence)
-        score = score + np.log(total[person]) - 2 * size[some, None] * np.log(total[person] + PRIOR_VISITS)
+        score = score + np.log(total[person]) - 2 * size[some, None] * np.log1p(total[person] / PRIOR_VISITS)
         best, sure[some] = _best(score, size if parts.one_each and tests <= block else None)
         found[some] = person[best]
     return truth, found, sure, np.full(tests, total.argmax()), parts.strangers[truth]

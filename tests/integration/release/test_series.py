@@ -12,7 +12,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from monthly_city import MONTHS, audited, clean_rows, day, days, month, release_in, released_rows, rows, written, year
+from monthly_city import (
+    AUDIT,
+    MONTHS,
+    audited,
+    clean_rows,
+    day,
+    days,
+    month,
+    release_in,
+    released_rows,
+    rows,
+    written,
+    year,
+)
 from small_city import Release, called
 
 import ghostpoi
@@ -22,6 +35,8 @@ from ghostpoi.draw.methods.base import LEARNED_GROUPS
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.release.series.joining import join
 from ghostpoi.settings import HideSettings
+
+NEW_IDS = ("--pseudonyms", "file")
 
 
 def test_twelve_months_of_a_series_tell_no_more_than_one() -> None:
@@ -53,6 +68,21 @@ def test_without_a_series_twelve_months_give_habits_away() -> None:
     assert min(found["pinned"]["gain"]["seeds"]) > found["pinned"]["alone"]["std"]
     assert found["verdict"].startswith("Gives away more than one release (12 releases): ")
     assert found["verdict"].endswith(" Make releases of the same people with protect --series.")
+
+
+def test_new_user_ids_of_every_release_are_linked_by_visits(tmp_path: Path) -> None:
+    for number in range(2):
+        release_in(tmp_path / "series", days(180 * number, 180 * number + 180), tmp_path / f"{number}", *NEW_IDS)
+    done = called("audit", days(180, 360), tmp_path / "1", "--series", tmp_path / "series", *AUDIT)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["series"]
+    ids = found["linkage"]["ids"]
+    assert (found["recurring_visits"], found["pinned"]) == (0, None)
+    assert ids["control"]["high"] < ids["release"]["mean"] <= ids["clean"]["mean"]
+    assert found["verdict"].startswith(
+        f"No visit recurs under the same user id (2 releases). By visits alone, {ids['release']['mean']:.0%} of the "
+        "user ids of a release are assigned to the right person of the one before"
+    )
 
 
 def test_releases_show_venues_that_their_month_never_visits() -> None:
