@@ -92,7 +92,7 @@ def measured(file: Path, purpose: str | None, more: list[str], drop: list[str]) 
 def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, float]:
     """Measure a release."""
     pair = read_pair(Source(file), Source(release), {})
-    scene, settings = Scene.of(pair, FilterSettings(), Again()), settings_of(manifest)
+    scene, settings = Scene.of(pair, FilterSettings(), PersonSettings(), Again()), settings_of(manifest)
     view = scene.views["release"]
     shown, known, division = view.shown, view.known, view.division
     drawn = measure.draws(known.person, MOST, DRAWS, KNOWN, np.random.default_rng(0))
@@ -112,7 +112,7 @@ def figures(file: Path, release: Path, manifest: dict[str, Any]) -> dict[str, fl
         hours = (np.column_stack([gaps, t % WEEK_S]) for gaps, t in zip(joins["gaps"], (rounded, time), strict=True))
         joins["gaps_and_hour"] = tuple(hours)
     found |= {f"joined_{name}": _joined(*keys) / rows for name, keys in joins.items()}
-    homes = {(*name, "release"): counts for name, counts in scene.homes(view, PersonSettings())}
+    homes = {(*name, "release"): counts for name, counts in scene.homes(view)}
     tallies = dict(scene.linkage("release")) | homes
     people = summary(Persons(tallies, None, division.km, rows)) or {}
     v = scene.venues

@@ -197,6 +197,9 @@ class Asked:
     def settings(self, option: Option) -> Publication:
         return override(self.rows.settings, option.assignments)
 
+    def with_times(self, kind: str) -> Publication:
+        return override(self.rows.settings, [f"identity.times={kind}"])
+
     @property
     def grouping(self) -> Publication:
         """The settings of a crowd that follows groups of categories."""
@@ -217,7 +220,7 @@ def choose(file: Source, asked: Asked, scale: Scale | None, count: int | None, r
         has_groups = bool(data.file or asked.rows.groups) or "category_group" in asked.rows.mapping
         numbers = [region.number for region in chosen]
         kind, each = _times(data, asked, stages, numbers)
-        asked = replace(asked, rows=replace(asked.rows, settings=rhythm.with_times(asked.rows.settings, kind)))
+        asked = replace(asked, rows=replace(asked.rows, settings=asked.with_times(kind)))
         tries = _Tries(data, asked, stages, numbers)
         found = _decide(asked, options(asked.wishes, bool(table.category_field), has_groups), tries, report)
         found |= {"times": kind, "tried_times": each}
@@ -238,7 +241,7 @@ def try_times(data: Job, number: int, kinds: Sequence[str], asked: Asked) -> dic
     file, found = read_region(data, data.regions[number]), dict[str, rhythm.Rhythm | str]()
     kept = data.columns.keep if data.columns else []
     for kind in kinds:
-        settings = rhythm.with_times(asked.rows.settings, kind)
+        settings = asked.with_times(kind)
         try:
             identity.check_times(file, settings, in_series=False)
             identity.check_time_columns(file, settings, kept, asked.rows.keep)

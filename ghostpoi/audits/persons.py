@@ -119,11 +119,13 @@ def measured(
     """Measure what a release says about people; None if it has too few of them."""
     if len(np.unique(pair.clean.user[pair.clean_row])) < FEWEST:
         return None
-    scene = Scene.of(pair, filters, again or Again())
-    found = dict(scene.anybody(chosen))
+    scene = Scene.of(pair, filters, chosen, again or Again())
+    everybody, found = np.arange(scene.people), dict[Name, Floats]()
+    for topic, (_, truth) in scene.topics.items():
+        found["sensitive", topic, ANYBODY] = measure.tally(everybody, truth, scene.people)
     for end, view in scene.views.items():
         before = {name[:-1]: counts for name, counts in found.items() if name[-1] == RELEASE}
-        found |= {(*name, end): counts for name, counts in scene.measures(view, chosen, before)}
+        found |= {(*name, end): counts for name, counts in scene.measures(view, before)}
     for side in SIDES:
         found |= scene.linkage(side)
     return Persons(found, scene.control, scene.views[RELEASE].division.km, len(scene.session))
@@ -268,14 +270,14 @@ class Scene:
     control: str | None
     shown_time: Longs  # which outsiders may be unable to compare
     venues: Venues
-    called: Sequence[tuple[str, str]]  # the id and name of each category, of both tables together
+    kinds: dict[str, Bools]  # (V+1,) which venues are homes, and which of each sensitive topic
     session: Longs
     least_session: int
     held: Bools  # (P,)
     in_crowds: bool
 
     @staticmethod
-    def of(pair: TablePair, filters: FilterSettings, again: Again) -> "Scene":
+    def of(pair: TablePair, filters: FilterSettings, chosen: PersonSettings, again: Again) -> "Scene":
         """Match the rows, hold people out, and protect the others again."""
         clean, released, venues = joint_venues(pair)
         person = np.unique(pair.clean.user[pair.clean_row], return_inverse=True)[1].astype(np.int64)
@@ -306,10 +308,13 @@ class Scene:
         for side, one in controls.items():
             views[CONTROLS[side]] = replace(one, shown=one.shown.take(~out), known=one.known.take(out), asked=held)
         known = set(pair.clean.category_ids)
+        names = [*called(pair.clean), *(one for one in called(pair.released) if one[0] not in known)]
+        kinds = {
+            topic: np.append(False, chosen.marks(topic, names))[venues.category + 1] for topic in ("home", *TOPICS)
+        }
         return Scene(
             views=views, control=AGAIN if RELEASE in controls else None, shown_time=pair.released.time, venues=venues,
-            called=[*called(pair.clean), *(one for one in called(pair.released) if one[0] not in known)],
-            session=np.unique(unit if changing else cut, return_inverse=True)[1],
+            kinds=kinds, session=np.unique(unit if changing else cut, return_inverse=True)[1],
             least_session=filters.min_session_length, held=held, in_crowds=in_crowds,
         )  # fmt: skip
 
@@ -317,9 +322,16 @@ class Scene:
     def people(self) -> int:
         return len(self.held)
 
-    def measures(
-        self, view: "View", chosen: PersonSettings, before: Mapping[Name, Floats]
-    ) -> Iterator[tuple[Name, Floats]]:  # fmt: skip
+    @cached_property
+    def topics(self) -> dict[str, tuple[Bools, Bools]]:
+        """The venues, (V+1,), of each topic and who visits one, (P,), if anybody does."""
+        true, people = self.views[CLEAN].shown, dict[str, tuple[Bools, Bools]]()
+        for topic in TOPICS:
+            kind = self.kinds[topic]
+            people[topic] = kind, np.bincount(true.person, kind[true.venue], self.people) > 0
+        return {topic: both for topic, both in people.items() if both[1].any()}
+
+    def measures(self, view: View, before: Mapping[Name, Floats]) -> Iterator[tuple[Name, Floats]]:
         """Yield the tallies of a side or of its control; `before`: those of the release."""
         alike = ("unit", "time", "cell")
         ours, theirs = ([getattr(one.shown, name) for name in alike] for one in (self.views[RELEASE], view))
@@ -328,10 +340,16 @@ class Scene:
         else:
             yield from self._unicity(view)
             yield from self._gaps(view)
-        yield from self.homes(view, chosen)
-        yield from self._sensitive(view, chosen)
+        yield from self.homes(view)
+        shown = np.bincount(view.shown.person, minlength=self.people) > 0
+        for topic, (kind, truth) in self.topics.items():
+            if truth[shown].any():
+                sure = measure.likelihood(view.shown, kind, self.people)
+                least = measure.flagged(sure, truth, shown)
+                some = np.flatnonzero(view.asked & (np.where(view.twin >= 0, sure[view.twin], -np.inf) >= least))
+                yield ("sensitive", topic), measure.tally(some, truth[some], self.people)
 
-    def _unicity(self, view: "View") -> Iterator[tuple[Name, Floats]]:
+    def _unicity(self, view: View) -> Iterator[tuple[Name, Floats]]:
         for place, around in (("", ()), ("_place", view.division.around)):
             found = list[Floats]()
             for name, seconds in measure.RESOLUTIONS.items():
@@ -339,7 +357,7 @@ class Scene:
                     found = measure.unicity(Matcher(view.shown, seconds, around), view.known, view.drawn, self.people)
                 yield from ((("unicity", name + place, str(k + 1)), one) for k, one in enumerate(found))
 
-    def _gaps(self, view: "View") -> Iterator[tuple[Name, Floats]]:
+    def _gaps(self, view: View) -> Iterator[tuple[Name, Floats]]:
         visits = self.views[view.side].shown
         visits = visits if view.side == CLEAN else replace(visits, time=self.shown_time)
         out = view.asked[visits.person] & view.control
@@ -367,46 +385,26 @@ class Scene:
                 for end, tallies in zip((side, CONTROLS[side]), measure.linkage(what, parts, self.people), strict=True):
                     yield from (((test, name, end), counts) for name, counts in tallies.items())
 
-    def homes(self, view: "View", chosen: PersonSettings) -> Iterator[tuple[Name, Floats]]:
+    def homes(self, view: View) -> Iterator[tuple[Name, Floats]]:
         """Yield the tallies of homes that are found."""
-        named = np.append(False, chosen.marks("home", self.called))[self.venues.category + 1]
-        true, often = measure.most_frequent(*_at_home(self.views[CLEAN].shown, named), self.people)
-        at_home, eligible = _at_home(view.shown, named)
+        true, often = measure.most_frequent(*self._at_home(self.views[CLEAN].shown), self.people)
+        at_home, eligible = self._at_home(view.shown)
         who = np.flatnonzero((often >= HOME_VISITS) & view.asked)
-        twin = view.twin[who]
-        for attack in ("frequent", "counts")[: 1 + (self.in_crowds and view.side == RELEASE)]:
-            venue = measure.most_frequent(at_home, eligible, self.people)[0]
-            if attack == "counts":
-                venue = measure.by_counts(at_home, eligible, view.division.cell, self.people)
-            guess = np.where(twin >= 0, venue[twin], 0)
+        guesses = {"frequent": measure.most_frequent(at_home, eligible, self.people)[0]}
+        if self.in_crowds and view.side == RELEASE:
+            guesses["counts"] = measure.by_counts(at_home, eligible, view.division.cell, self.people)
+        for attack, venue in guesses.items():
+            guess = np.where(view.twin[who] >= 0, venue[view.twin[who]], 0)
             lat, lon, home = self.venues.lat, self.venues.lon, true[who]
             km = haversine_km(lat[guess], lon[guess], lat[home], lon[home])
             for name, right in (("exact", guess == home), ("within_1km", (guess > 0) & (km <= NEAR_KM))):
                 yield ("home", attack, name), measure.tally(who, right, self.people)
 
-    def _visitors(self, topic: str, chosen: PersonSettings) -> tuple[Bools, Bools]:
-        """Mark the venues of a topic, (V+1,), and the people who visit one, (P,)."""
-        kind, clean = (
-            np.append(False, chosen.marks(topic, self.called))[self.venues.category + 1],
-            self.views[CLEAN].shown,
-        )
-        return kind, np.bincount(clean.person, kind[clean.venue], self.people) > 0
-
-    def anybody(self, chosen: PersonSettings) -> Iterator[tuple[Name, Floats]]:
-        """Yield the tallies of naming everybody as a visitor, which needs no release."""
-        for topic in TOPICS:
-            if (truth := self._visitors(topic, chosen)[1]).any():
-                yield ("sensitive", topic, ANYBODY), measure.tally(np.arange(self.people), truth, self.people)
-
-    def _sensitive(self, view: "View", chosen: PersonSettings) -> Iterator[tuple[Name, Floats]]:
-        shown = np.bincount(view.shown.person, minlength=self.people) > 0
-        for topic in TOPICS:
-            kind, truth = self._visitors(topic, chosen)
-            if truth[shown].any():
-                sure = measure.likelihood(view.shown, kind, self.people)
-                least = measure.flagged(sure, truth, shown)
-                some = np.flatnonzero(view.asked & (np.where(view.twin >= 0, sure[view.twin], -np.inf) >= least))
-                yield ("sensitive", topic), measure.tally(some, truth[some], self.people)
+    def _at_home(self, visits: Visits) -> tuple[Visits, Bools]:
+        """Return the visits among which homes are looked for, and the venues: any at night if no category is named."""
+        if (named := self.kinds["home"]).any():
+            return visits, named
+        return visits.take(measure.night(visits.time)), np.arange(len(named)) > 0
 
 
 def held_out(people: int) -> Bools:
@@ -418,13 +416,6 @@ def held_out(people: int) -> Bools:
 
 def _generator(stage: str) -> np.random.Generator:
     return Seed(0).generator("persons", stage)
-
-
-def _at_home(visits: Visits, named: Bools) -> tuple[Visits, Bools]:
-    """Return the visits among which homes are looked for, and the venues: at night anywhere if no category is named."""
-    if named.any():
-        return visits, named
-    return visits.take(measure.night(visits.time)), np.arange(len(named)) > 0
 
 
 def _protected_again(

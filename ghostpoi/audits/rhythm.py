@@ -18,7 +18,6 @@ from ghostpoi.options import option
 from ghostpoi.randomness import Seed
 from ghostpoi.release import identity
 from ghostpoi.release.identity import numbers
-from ghostpoi.settings import override
 
 KNOWN = 4  # check-ins of a person
 GAPS = 24 + 30  # by the hour within a day, then by the day; longer ones count as the longest
@@ -70,11 +69,6 @@ def _counts(unit: Longs, time: Longs) -> dict[str, Longs]:
     place = np.where(gap < DAY_S, gap // HOUR_S, np.minimum(23 + gap // DAY_S, GAPS - 1))
     each = {"hours": time // HOUR_S % 24, "weekdays": time // DAY_S % 7, "gaps": place}
     return {name: np.bincount(values, minlength=BINS[name]) for name, values in each.items()}
-
-
-def with_times(settings: Publication, kind: str) -> Publication:
-    """Return the settings with other times."""
-    return override(settings, [f"identity.times={kind}"])
 
 
 def compared(found: Mapping[str, Sequence[Rhythm | str]], least: float) -> list[dict[str, Any]]:

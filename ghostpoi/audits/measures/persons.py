@@ -206,14 +206,19 @@ def tally(person: Longs, success: Bools, people: int) -> Floats:
 
 def twins(matcher: Matcher, known: Visits, drawn: Longs) -> Longs:
     """Return the person who fits most of the check-ins of each draw, (D,); -1 where nobody fits any."""
-    draws, most = drawn.shape
     which, unit = matcher.candidates(known.take(drawn.ravel()))
-    people = int(matcher.person_of.max(initial=0)) + 1
-    each, count = np.unique(which // most * people + matcher.person_of[unit], return_counts=True)
-    order = np.argsort(count, kind="stable")
-    found = np.full(draws, -1)
-    found[each[order] // people] = each[order] % people  # the last assignment, the largest count, wins
-    return found
+    found, often = _most_often(which // drawn.shape[1], matcher.person_of[unit], len(drawn))
+    return np.where(often > 0, found, -1)
+
+
+def _most_often(of: Longs, value: Longs, count: int) -> tuple[Longs, Longs]:
+    """Return the value that comes most often with each number below `count`, 0 for none, and how often."""
+    size = int(value.max(initial=0)) + 1
+    each, times = np.unique(of * size + value, return_counts=True)
+    order, found, often = np.argsort(times, kind="stable"), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    at = each[order] // size
+    found[at], often[at] = each[order] % size, times[order]  # the last assignment, the most frequent, wins
+    return found, often
 
 
 @dataclass(frozen=True)
@@ -330,12 +335,7 @@ def night(time: Longs) -> Bools:
 def most_frequent(visits: Visits, eligible: Bools, people: int) -> tuple[Longs, Longs]:
     """Return the eligible venue that each person visits most, (P,), 0 for none, and how often."""
     rows = eligible[visits.venue]
-    size = len(eligible)
-    each, count = np.unique(visits.person[rows] * size + visits.venue[rows], return_counts=True)
-    order = np.argsort(count, kind="stable")
-    venue, often = np.zeros(people, np.int64), np.zeros(people, np.int64)
-    venue[each[order] // size], often[each[order] // size] = each[order] % size, count[order]
-    return venue, often
+    return _most_often(visits.person[rows], visits.venue[rows], people)
 
 
 def by_counts(visits: Visits, eligible: Bools, cell_of: Longs, people: int) -> Longs:

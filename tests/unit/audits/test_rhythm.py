@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ghostpoi.audits.rhythm import BINS, KINDS, Rhythm, compared, safest, tried, with_times
+from ghostpoi.audits.rhythm import BINS, KINDS, Rhythm, compared, safest, tried
 from ghostpoi.data.checkins import Checkins
 from ghostpoi.draw.publication import publication
 from ghostpoi.options import in_shell
@@ -27,7 +27,7 @@ def table() -> Checkins:
 
 
 def figures(kind: str) -> dict[str, float]:
-    return tried(table(), with_times(SETTINGS, kind)).figures
+    return tried(table(), override(SETTINGS, [f"identity.times={kind}"])).figures
 
 
 def test_costs_are_common_parts() -> None:
@@ -51,7 +51,7 @@ def test_times_single_out_as_finely_as_they_are_shown() -> None:
 
 
 def test_regions_add_up_and_the_safest_that_keeps_the_wish_is_chosen() -> None:
-    found = {kind: [tried(table(), with_times(SETTINGS, kind))] * 2 for kind in KINDS}
+    found = {kind: [tried(table(), override(SETTINGS, [f"identity.times={kind}"]))] * 2 for kind in KINDS}
     rows = compared({**found, "shift": [found["shift"][0], "it covers one week"]}, 0.3)
     by_kind = {row["times"]: row for row in rows}
     assert [row["times"] for row in rows] == list(KINDS)
