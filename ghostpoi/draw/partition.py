@@ -124,7 +124,7 @@ class _Groups:
         column = np.arange(self.member.shape[1])
         of_a, of_b = ((self.member[some] >= 0).sum(axis=1)[:, None] for some in (a, b))
         new_a = np.where(column < of_a, both[:, : len(column)], -1)
-        new_b = np.where(column < of_b, np.take_along_axis(both, of_a + np.minimum(column, of_b - 1), axis=1), -1)
+        new_b = np.where(column < of_b, np.take_along_axis(both, of_a + column, axis=1), -1)
         moved: Bools = ((new_a >= 0) & (self.owner[new_a] != a[:, None])).any(axis=1)
         for some, new in ((a[moved], new_a[moved]), (b[moved], new_b[moved])):
             self.member[some] = new

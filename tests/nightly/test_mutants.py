@@ -32,9 +32,15 @@ UNIT, INTEGRATION = Path("tests/unit"), Path("tests/integration")
 STAGES: dict[str, tuple[Path, ...]] = {
     "draw/scoring.py": (INTEGRATION / "draw/test_position.py", INTEGRATION / "draw/test_methods.py"),
     "draw/crowds.py": (UNIT / "draw", INTEGRATION / "draw/test_crowds.py", INTEGRATION / "draw/test_crowd_kinds.py"),
-    "draw/partition.py": (UNIT / "draw/test_crowd_reference.py",),
-    "data/sessions.py": (UNIT / "data/test_sessions.py", UNIT / "draw/test_rows_outside_sessions.py"),
-    "data/candidates.py": (UNIT / "data/test_candidates.py", UNIT / "data/test_learned_candidates.py"),
+    "draw/partition.py": (UNIT / "draw/test_crowd_reference.py", UNIT / "draw/test_halves_reference.py"),
+    "data/sessions.py": (
+        UNIT / "data/test_sessions.py",
+        UNIT / "data/test_region_crossings.py",
+        UNIT / "draw/test_rows_outside_sessions.py",
+    ),
+    "data/candidates.py": tuple(
+        UNIT / f"data/test_{part}.py" for part in ("candidates", "learned_candidates", "hidden")
+    ),
     "audits/verdicts.py": (UNIT / "audits",),
     "audits/measures/accuracy.py": (UNIT / "audits",),
     "columns/dependence.py": (UNIT / "columns", INTEGRATION / "columns"),

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.cluster.vq import kmeans2
 from small_city import RICH, SEED, called, city, prepared, protect, rich_frame, scratch, sentence, settings, task_of
 
 from ghostpoi.attack.evidence import rule_of
@@ -17,7 +18,7 @@ from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Longs
 from ghostpoi.data.places import SLOT_S, SLOTS, Places, of_sessions, of_table, slot_of
 from ghostpoi.draw import table as rows_outside_sessions
-from ghostpoi.draw.crowds import SMOOTHING, by_hours, by_name, category_hours
+from ghostpoi.draw.crowds import GROUPS, SMOOTHING, STARTS, by_hours, by_name, category_hours
 from ghostpoi.draw.methods.base import LEARNED_GROUPS
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.draw.table import publish
@@ -165,6 +166,19 @@ def test_categories_with_the_same_hours_share_a_group() -> None:
     assert (group[:12] == group[12:]).all()
     assert len(np.unique(group)) <= 10
     assert (by_hours(places) == group).all()
+
+
+def test_groups_are_those_of_the_start_whose_members_are_closest_to_their_centres() -> None:
+    places = replace(
+        street([1] * 40, list(range(40))), category_visits=np.random.default_rng(1).poisson(9, (40, SLOTS))
+    )
+    point, found = np.sqrt(category_hours(places)), []
+    for start in range(STARTS):
+        first = np.random.default_rng(start).permutation(40)[:GROUPS]
+        centre, group = kmeans2(point, point[first], iter=100, minit="matrix")
+        found.append((((point - centre[group]) ** 2).sum(), group))
+    best = min(found, key=lambda one: float(one[0]))[1]
+    assert by_hours(places).tolist() == np.unique(best, return_inverse=True)[1].tolist()
 
 
 def test_a_category_without_a_group_is_alone() -> None:

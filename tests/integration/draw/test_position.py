@@ -99,6 +99,7 @@ def test_brute_force_scores_agree() -> None:
 
 def test_the_loss_of_an_embedding_and_its_gradient() -> None:
     world = World(7, [6, 3, 9, 1, 5], hurry=0)
+    world.sessions.poi[1] = 1  # a target next to the padding
     checked = []
 
     def choose(position: Position) -> Tensor:

@@ -13,7 +13,17 @@ from builders import sessions_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.audits.measures.accuracy import accuracy, in_one, markov, metrics, popularity, recovery, stay, steps
+from ghostpoi.audits.measures.accuracy import (
+    accuracy,
+    floor_hits,
+    in_one,
+    markov,
+    metrics,
+    popularity,
+    recovery,
+    stay,
+    steps,
+)
 from ghostpoi.audits.measures.gaps import Spread, against, gaps, spread, strongest
 from ghostpoi.audits.measures.utility import plausibility, profile, utility
 from ghostpoi.data.checkins import Ints
@@ -109,6 +119,12 @@ class TestFloors:
         mrr = (1 / 2 + 1 / 4 + 1 / 2 + 1 / 5 + 1) / 6
         assert values(found["all"]) == pytest.approx((1 / 6, 5 / 6, 5 / 6, mrr))
         assert values(found["moves"]) == pytest.approx((0.0, 4 / 5, 4 / 5, (mrr * 6 - 1) / 5))
+
+    def test_the_steps_at_which_a_floor_is_right(self) -> None:
+        # The most popular POI is 1. Steps 1-2 2-4 | 3-1 1-1 | 2-2 | 9-9, which is unknown.
+        found = floor_hits(self.TRAIN, sessions_of([1, 2, 4], [3, 1, 1], [2, 2], [9, 9]), 6)
+        assert found["popularity"].tolist() == [False, False, True, True, False, False]
+        assert found["stay"].tolist() == [False, False, False, True, True, False]
 
     def test_markov_by_hand(self) -> None:
         # After 1: 2 twice, 4 once, then 1 3 5. After 2: 2 (popular) and 3 once each, then 1 4 5. After 3: nothing.

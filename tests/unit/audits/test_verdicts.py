@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sample_releases
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_releases import victim
 
+from ghostpoi.audits.controls import default_adversaries
 from ghostpoi.audits.measures.accuracy import step
 from ghostpoi.audits.measures.gaps import PRACTICAL, Interval
 from ghostpoi.audits.verdicts import (
@@ -18,6 +21,7 @@ from ghostpoi.audits.verdicts import (
     SEVERITY,
     Player,
     best,
+    conclude,
     harmless,
     judge,
     needed,
@@ -116,7 +120,25 @@ def test_too_few_steps_cannot_tell_and_say_how_many_would() -> None:
     assert few["verdict"] == CANNOT_TELL
     assert few["positions_needed"] is not None
     assert 400 < few["positions_needed"] < 20_000
+    for count in (150, 250, 400, 700):  # to two digits
+        assert len(str(tested(count)["positions_needed"]).rstrip("0")) <= 2
     assert (many["verdict"], many["positions_needed"]) == (NOTHING, None)
+
+
+def test_what_follows_from_an_audit() -> None:
+    """Without a leak, the floors count; with it, adversaries that hold it, and the leak alone."""
+    adversaries = {name: victim(0.01) for name in default_adversaries()} | {"habits+leak": victim(0.07)}
+    audit = sample_releases.audit(fails=False, adversaries=adversaries)
+    found = conclude(audit)
+    assert (found["verdict"], found["over"], found["not_run"]) == (NOTHING, "default", [])
+    assert found["worst_case"]["no_leak"] == {"name": "stay", "acc@1": pytest.approx(0.041)}
+    assert found["worst_case"]["with_leak"] == {"name": "habits+leak", "acc@1": pytest.approx(0.071)}
+    assert found["strongest"] == "habits+leak"
+    everybody = {name: victim(0.01) for name in default_adversaries(everybody=True)}
+    assert conclude(audit | {"adversaries": everybody})["over"] == "all"
+    part = {name: found for name, found in adversaries.items() if name != "frequency"}
+    few = conclude(audit | {"adversaries": part})
+    assert (few["verdict"], few["over"], few["not_run"]) == (CANNOT_TELL, "part", ["frequency"])
 
 
 def test_few_users_cannot_tell() -> None:

@@ -119,6 +119,25 @@ def test_widening_by_hand() -> None:
     assert sets(min_candidates=0, radius_km=0.1) == ([], 0.1)
 
 
+def test_sets_have_no_more_columns_than_the_largest_could_fill() -> None:
+    near = [(0.001 * n, 0.0, int(n > 3)) for n in range(6)]  # four of one category, two of another
+    assert candidates.find(*city(*near), CandidateSettings(), workers=1).poi.shape == (7, 3)
+    assert candidates.find(*city(*near), CandidateSettings(max_candidates=2), workers=1).poi.shape == (7, 2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_renumbered_sets_keep_the_weight_of_each_candidate(weighted: bool) -> None:
+    """Venues a, b, c are 1, 2, 3 and become 3, 1, 2."""
+    to, rows = np.array([0, 3, 1, 2]), np.array([0, 2, 3, 1])
+    poi, weight = np.array([[0, 0], [2, 3], [1, 0], [2, 1]], np.int32), np.array([[0, 0], [5, 6], [7, 0], [8, 9.0]])
+    sets = candidates.Candidates(poi, np.array([0, 1.0, 2, 3]), weight if weighted else None)
+    found = sets.renumbered(to, rows)
+    assert found.poi.tolist() == [[0, 0], [3, 0], [1, 3], [1, 2]]
+    assert found.radius_km.tolist() == [0, 2, 3, 1]
+    assert (found.weight is not None) == weighted
+    assert found.weight is None or found.weight.tolist() == [[0, 0], [7, 0], [8, 9], [5, 6]]
+
+
 def test_across_the_antimeridian_and_over_the_pole() -> None:
     lat, lon, category = city((0, 179.999, 0), (0, -179.999, 0), (89.999, 0, 1), (89.999, 180, 1), (-89.999, 0, 1))
     found = candidates.find(lat, lon, category, CandidateSettings(), workers=1)

@@ -97,10 +97,10 @@ def test_without_a_venue_that_may_appear_sets_are_empty() -> None:
 
 
 def test_a_method_that_draws_anywhere_releases_the_nearest_shown_venue() -> None:
-    hidden, lat = [False, True, False, False], np.array([np.nan, 0, 3, 1])
-    sets = Candidates.anywhere(4).without(places(hidden, lat.tolist()))
-    assert sets.shown_for(lat, np.zeros(4)).tolist() == [0, 3, 2, 3]
-    assert sets.size.tolist() == [0, 2, 2, 2]
+    hidden, lat = [False, True, False, False, True], np.array([np.nan, 0, 3, 1, 4])
+    sets = Candidates.anywhere(5).without(places(hidden, lat.tolist()))
+    assert sets.shown_for(lat, np.zeros(5)).tolist() == [0, 3, 2, 3, 2]
+    assert sets.size.tolist() == [0, 2, 2, 2, 2]
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=8), st.integers(1, 4))

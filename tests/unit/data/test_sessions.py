@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from builders import sessions_of
 from conftest import checkins
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +39,11 @@ def test_sessions_are_by_user_and_time_and_equal_times_keep_the_order_of_the_fil
     data = build(table, FilterSettings(**ANY))
     assert rows(data.all) == [[2, 5, 0], [4, 1, 3]]  # b appears first in the file
     assert [table.user_ids[u] for u in data.all.user] == ["b", "a"]
+
+
+@pytest.mark.parametrize(("lag", "expected"), [(1, [0, 1, 4]), (2, [0]), (3, [])])
+def test_steps_stay_inside_sessions(lag: int, expected: list[int]) -> None:
+    assert sessions_of([7, 8, 7], [7], [8, 9]).steps(lag).tolist() == expected
 
 
 def test_the_vocabulary_numbers_kept_pois_from_1() -> None:

@@ -92,6 +92,13 @@ def test_a_part_is_divided_the_same_way_when_it_is_alone(seed: int, parts: int, 
         assert (every[own] - every[own].min() == alone).all()
 
 
+def test_pairs_are_mixed_the_same_way_on_every_machine() -> None:
+    """Crowds, and so the bytes of a release, depend on it."""
+    one, two = np.divmod(np.arange(12), 4)
+    found = [partition._mixed(one, two, step).tolist() for step in (1, 2)]
+    assert found == [[11, 8, 4, 10, 7, 5, 9, 6, 1, 0, 2, 3], [2, 6, 5, 1, 7, 0, 4, 9, 8, 3, 11, 10]]
+
+
 def test_groups_gather_around_four_corners() -> None:
     """Places around the corners of a square, which a cut along one axis after the other would mix."""
     corner = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
