@@ -103,8 +103,9 @@ def _runs(related: RelatedVenues, falls: bool) -> Iterable[tuple[Bools, Longs, B
     every = np.ones(len(unexplained), bool)
     yield unexplained, by_time, every
     yield unexplained & (np.diff(table.category) == 0), by_time, every
-    if falls:
-        yield unexplained & (np.diff(table.time) < 0), by_time, every
+    if falls:  # new venues may have higher ids, so ids fall with the time in any order
+        shuffled = np.random.default_rng(0).permutation(in_file)
+        yield unexplained & (np.diff(table.time) < 0), shuffled, np.diff(table.time[shuffled]) < 0
     for seconds in (None, *BLOCKS):
 
         def same(order: Longs, of_user: bool, seconds: int | None = seconds) -> Bools:
@@ -140,14 +141,17 @@ def _closeness(related: RelatedVenues, order: Longs, among: Bools) -> tuple[floa
 
 
 def numbered_by_first_row(related: RelatedVenues) -> bool:
-    """Return whether ids were given to venues in the order in which they first appear."""
+    """Return whether ids were given to venues in the order in which they first appear.
+
+    In the file, all must rise: rows sorted by id inside weeks rise but for the first of each week.
+    """
     table, n = related.table, len(related.table)
     keys = [key[1:] for name, key in _keys(related).items() if name.startswith("venue")]
-    for order in (np.arange(n), related.by_time, related.order):
+    for order, least in ((np.arange(n), 1.0), (related.by_time, IN_TIME), (related.order, IN_TIME)):
         first = np.full(len(table.venue_ids), n)
         first[table.venue[order[::-1]]] = np.arange(n - 1, -1, -1)  # the last assignment, the first row, wins
         by_first = np.argsort(first[1:])
-        if len(by_first) > FEWEST and any((np.diff(key[by_first]) > 0).mean() > IN_TIME for key in keys):
+        if len(by_first) > FEWEST and any((np.diff(key[by_first]) > 0).mean() >= least for key in keys):
             return True
     return False
 

@@ -101,6 +101,47 @@ def test_a_popular_venue_follows_itself_by_chance(order: str, found: str | None)
     assert order_reveals(RelatedVenues(table), {}) == found
 
 
+@pytest.mark.parametrize(("order", "found"), [("at random", None), ("by venue", "grouped"), ("by week", "grouped")])
+def test_rows_in_random_order_are_fine_although_new_venues_have_higher_ids(order: str, found: str | None) -> None:
+    """Each venue is visited from its own day on; `by week`: the last week first, and inside weeks by venue."""
+    draw, count = np.random.default_rng(6), 4000
+    venue = draw.integers(0, 400, count)
+    time = ((venue + draw.random(count) * 400) * 43_200).astype(np.int64)
+    rows = {
+        "at random": draw.permutation(count), "by venue": np.lexsort((time, venue)),
+        "by week": np.lexsort((time, venue, -(time // 604_800))),
+    }[order]  # fmt: skip
+    places, zero = draw.random((2, 400)), np.zeros(count, np.int32)
+    table = Checkins(
+        draw.integers(0, 60, count).astype(np.int32), (venue[rows] + 1).astype(np.int32), zero, *places[:, venue[rows]],
+        time[rows], np.arange(60).astype(str).astype(object),
+        np.append("", np.arange(1000, 1400)).astype(str).astype(object), np.array(["c"], object),
+    )  # fmt: skip
+    said = order_reveals(RelatedVenues(table), {})
+    assert said is None if found is None else "grouped" in str(said) or "sorted" in str(said)
+
+
+@pytest.mark.parametrize(("weeks", "numbered", "reveals"), [(1, False, True), (-1, False, True), (-1, True, False)])
+def test_rows_sorted_by_id_inside_weeks_are_not_taken_for_ids_by_first_row(
+    weeks: int, numbered: bool, reveals: bool
+) -> None:
+    """Most of 6,000 venues are visited once, so that ids rise with the first row but for one step a week."""
+    draw, count = np.random.default_rng(7), 7000
+    venue, week = np.unique(draw.integers(0, 6000, count), return_inverse=True)[1], draw.integers(0, 10, count)
+    rows = np.lexsort((draw.random(count) if numbered else venue, weeks * week))
+    venue, time = venue[rows], (week[rows] * 604_800 + draw.integers(0, 604_800, count)).astype(np.int64)
+    place, zero = draw.random((2, 6000)), np.zeros(count, np.int32)
+    ids = np.arange(10_000, 10_001 + venue.max())
+    if numbered:
+        ids[np.argsort(np.unique(venue, return_index=True)[1])] = np.sort(ids)
+    table = Checkins(
+        draw.integers(0, 60, count).astype(np.int32), (venue + 1).astype(np.int32), zero, *place[:, venue], time,
+        np.arange(60).astype(str).astype(object), np.append("", ids.astype(str)).astype(object),
+        np.array(["c"], object),
+    )  # fmt: skip
+    assert (order_reveals(RelatedVenues(table), {}) is not None) == reveals
+
+
 @pytest.mark.parametrize(
     ("size", "by_column", "by_venue"),
     [(3, None, "are sorted by venue id inside groups"),
