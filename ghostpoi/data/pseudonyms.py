@@ -49,5 +49,5 @@ def of_sessions(sessions: Sessions, pseudonyms: Pseudonyms) -> Longs:
     user, key = sessions.user.astype(np.int64), sessions.start[:-1]
     if pseudonyms == "week":
         week = (sessions.time[key] - MONDAY_S) // WEEK_S
-        key = user * (int(np.ptp(week)) + 1) + week - week.min()
+        key = user * (int(np.ptp(week)) + 1) + week
     return np.unique(key, return_inverse=True)[1].astype(np.int64)

@@ -1,6 +1,7 @@
 """The order of the rows is a column, too: an order that depends on the venues is refused."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from small_city import MAP, SETS, called, rich_frame, sentence
 
 from ghostpoi.columns import RelatedVenues
 from ghostpoi.columns.order import order_reveals, venues_dated_by_id
-from ghostpoi.data.checkins import Checkins, Longs
+from ghostpoi.data.checkins import Checkins, Floats, Longs
 
 DAY = pl.col("time").dt.date()
 WEEK, HOUR = pl.col("time").dt.truncate("1w"), pl.col("time").dt.truncate("6h")
@@ -181,3 +182,52 @@ def test_few_new_venues_of_a_short_file_are_found(new: int) -> None:
     )  # fmt: skip
     found = venues_dated_by_id(RelatedVenues(table))
     assert (0.01 < found < 0.02) if new else found == 0
+
+
+def plain_table(venue: Longs, time: Longs, place: Floats) -> Checkins:
+    """Rows of 40 users in turn, at venues with numbers as ids; `place` (2, V) are positions."""
+    known, number = np.unique(venue, return_inverse=True)
+    ids = np.append("", (known + 1000).astype(str)).astype(object)
+    return Checkins(
+        (np.arange(len(venue)) * 7 % 40).astype(np.int32), (number + 1).astype(np.int32),
+        np.zeros(len(venue), np.int32),
+        *place[:, venue], time, np.arange(40).astype(str).astype(object), ids, np.array(["c"], object),
+    )  # fmt: skip
+
+
+def test_few_venues_with_ids_in_the_order_of_their_creation_are_found() -> None:
+    """Of 100 venues, half were created in the period: too few blocks to count, but enough for their mean."""
+    draw, count = np.random.default_rng(8), 3000
+    start = np.maximum(0, np.arange(100) / 50 - 1)
+    venue = draw.integers(0, 100, count)
+    time = ((start[venue] + (1 - start[venue]) * draw.random(count) ** 2) * 1_800_000).astype(np.int64)
+    table = plain_table(venue, time, draw.random((2, 100)))
+    assert venues_dated_by_id(RelatedVenues(table)) > 0.1
+    assert venues_dated_by_id(RelatedVenues(replace(table, time=draw.permutation(time)))) == 0
+
+
+@pytest.mark.parametrize("block", [3600, 86_400, 7 * 86_400, 30 * 86_400])
+@pytest.mark.parametrize("by_id", [False, True])
+@pytest.mark.parametrize("direction", [1, -1])
+def test_rows_sorted_by_id_are_found_although_most_blocks_have_one_row(block: int, by_id: bool, direction: int) -> None:
+    """Of the steps, one in ten stays inside a block; rows lie at both ends of it, so another division mixes them."""
+    draw, count = np.random.default_rng(9), 6000
+    at = np.sort(draw.integers(0, 9 * count, count)) + 1_300_000_000 // block
+    venue, side = draw.integers(0, 3000, count), draw.integers(0, 2, count)
+    time = at * block + np.where(side == 1, block - 60, 0) + draw.integers(0, 60, count)
+    rows = np.lexsort((venue if by_id else draw.random(count), direction * at))
+    found = order_reveals(RelatedVenues(plain_table(venue[rows], time[rows], draw.random((2, 3000)))), {})
+    assert found == ("are sorted by venue id inside groups" if by_id else None)
+
+
+@pytest.mark.parametrize(("by_day", "reveals"), [(True, False), (False, True)])
+def test_neighbours_may_be_near_if_they_are_so_in_time(by_day: bool, reveals: bool) -> None:
+    """All are in another part of the city each day, or rows of another part follow each other in the file."""
+    draw, count = np.random.default_rng(10), 4000
+    number = np.sort(draw.integers(0, 40, count))
+    day, part = (number, number) if by_day else (draw.integers(0, 40, count), number)
+    place = np.repeat(draw.random((2, 40)), 25, axis=1) + draw.normal(0, 0.01, (2, 1000))
+    order = draw.permutation(1000)
+    venue, time = order[part * 25 + draw.integers(0, 25, count)], day * 86_400 + draw.integers(0, 86_400, count)
+    found = order_reveals(RelatedVenues(plain_table(venue, time, place[:, np.argsort(order)])), {})
+    assert found == ("put venues near each other side by side" if reveals else None)

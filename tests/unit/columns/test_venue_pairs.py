@@ -111,6 +111,32 @@ def test_what_follows_the_hour_is_harmless_although_users_are_at_one_venue_at_ni
     assert VenuePairs(RelatedVenues(table)).finding(value) is None
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_clock_may_be_added_or_subtracted(sign: int) -> None:
+    value = pl.Series((NUMBER[VENUE] + sign * (TIME // 60)) % 60)
+    assert str(VenuePairs(RelatedVenues(TABLE)).finding(value)).startswith(
+        "follows from the clean venue and the time ("
+    )
+
+
+@pytest.mark.parametrize(("size", "found"), [(256, True), (258, False)])
+def test_up_to_256_numbers_each_step_counts_by_itself(size: int, found: bool) -> None:
+    """One bit of the number is the venue's: ranges of steps hide it."""
+    value = 2 * np.random.default_rng(9).integers(0, size // 2, ROWS) + NUMBER[VENUE] % 2
+    value[:2] = 0, size - 1
+    assert (VenuePairs(RelatedVenues(TABLE)).finding(pl.Series(value)) is not None) == found
+
+
+def test_two_columns_may_agree_together_at_one_venue_only() -> None:
+    """Of the pairs at two venues, none agrees in both."""
+    draw = np.random.default_rng(0)
+    one = draw.integers(0, 70, ROWS)
+    pairs, two = VenuePairs(RelatedVenues(TABLE)), (one + draw.integers(0, 70, VENUES + 1)[VENUE]) % 70
+    rows = pairs._groups["predicts the clean venue"]
+    assert not ((one[rows[0]] == one[rows[2]]) & (two[rows[0]] == two[rows[2]])).any()
+    assert pairs.together(one, two) > 0.01
+
+
 def test_two_columns_that_agree_only_together_are_found() -> None:
     pairs, one = VenuePairs(RelatedVenues(TABLE)), DRAW.integers(0, 16, ROWS)
     assert pairs.together(one, one ^ (NUMBER[VENUE] % 16)) > 0.03

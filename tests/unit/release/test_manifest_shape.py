@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from small_city import called, city, release, sentence
 
+from ghostpoi.release.manifest import read_manifest
+
 WRONG: list[tuple[str, Any, str]] = [
     ("columns.changed_with_the_venue", [["latitude"]], "columns.changed_with_the_venue has the wrong type"),
     ("columns.changed_with_the_venue", [{}], "columns.changed_with_the_venue has the wrong type"),
@@ -23,6 +25,9 @@ WRONG: list[tuple[str, Any, str]] = [
     ("speed.limit_kmh", 10**400, "speed.limit_kmh has the wrong type"),
     ("speed.limit_kmh", float("nan"), "speed.limit_kmh has the wrong type"),
     ("speed.min_gap_s", 10**30, "speed.min_gap_s has the wrong type"),
+    ("regions", {"count": 2, "gap_km": 5.0, "most_venues": 0, "most_rows": 9}, "regions has the wrong type"),
+    ("regions", {"count": 2, "gap_km": [5], "most_venues": 9, "most_rows": 9}, "regions has the wrong type"),
+    ("regions", {"count": 2, "most_venues": 9, "most_rows": 9}, "regions has the wrong type"),
     ("speed.min_gap_s", 0, "speed.min_gap_s has the wrong type"),
     ("data.file", "\ud800", "data.file is not a plain file name"),
     ("data.file", "a\x00b", "data.file is not a plain file name"),
@@ -38,6 +43,22 @@ def test_a_wrong_value(key: str, value: Any, says: str, tmp_path: Path) -> None:
     *section, last = key.split(".")
     (manifest[section[0]] if section else manifest)[last] = value
     check(json.dumps(manifest).encode(), says, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("regions", {"count": 2, "gap_km": 5.0, "most_venues": 9, "most_rows": 1}),
+        ("regions", {"count": 1, "column": "city", "most_venues": 9, "most_rows": 9}),
+        ("speed.min_gap_s", 0.5), ("speed.limit_kmh", 1), ("rows.withheld", 0),
+    ],
+)  # fmt: skip
+def test_a_right_value(key: str, value: Any, tmp_path: Path) -> None:
+    manifest = json.loads(json.dumps(release().manifest))
+    *section, last = key.split(".")
+    (manifest[section[0]] if section else manifest)[last] = value
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert read_manifest(tmp_path) == manifest
 
 
 @pytest.mark.parametrize(
