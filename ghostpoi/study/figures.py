@@ -4,6 +4,7 @@ They stay readable in grey, since every series has its own marker, line and hatc
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +33,7 @@ from ghostpoi.study.results import BEST_FLOOR, NO_LEAK, Results, city_of
 FORMATS = ("png", "svg")
 INK, GREY = "#222222", "#777777"
 DOTTED = (0, (1, 1))
+DARK = b"@media (prefers-color-scheme: dark) {svg {filter: invert(1) hue-rotate(180deg)}}"  # hues stay what they are
 STYLE = paper.contents("style")
 METHODS: dict[str, tuple[str, str, str]] = STYLE["methods"]  # colour, marker, line
 FLOOR_LINE: dict[str, Any] = {"color": "#009E73", "linestyle": "-.", "linewidth": 1.2, "zorder": 3}
@@ -180,8 +182,8 @@ def frontier(results: Results) -> Figure:
     kept = [m for m in results.methods if not Variant(m).rotated]
     few = sorted(kept, key=lambda m: len(Variant(m).changes))[:MOST]
     shown = [m for m in kept if m in few]
-    for axes, leak in zip(panels, (NO_LEAK, results.leak), strict=True):
-        numbered = list[tuple[float, float, str, str]]()
+    numbered: list[list[tuple[float, float, str]]] = [[], []]
+    for axes, leak, found in zip(panels, (NO_LEAK, results.leak), numbered, strict=True):
         for number, method in enumerate(shown, 1):
             worst, flows = results.worst_case(method, leak), results.value(method, "flows")
             if not (worst and flows):
@@ -192,30 +194,32 @@ def frontier(results: Results) -> Figure:
                 markersize=9 if method == DEFAULT else 6, linestyle="none", elinewidth=0.8, ecolor=(colour, 0.4),
                 capsize=0, zorder=3 if method == DEFAULT else 2.5, label=f"{number}  {labels.method(method)}",
             )  # fmt: skip
-            numbered.append((flows["mean"], worst.accuracy["mean"], str(number), colour))
+            found.append((flows["mean"], worst.accuracy["mean"], str(number)))
         if clean := results.value(CLEAN, CLEAN):
             axes.axhline(clean["mean"], color=GREY, linestyle="-", linewidth=1.2, zorder=1, label=CLEAN)
         if control := results.control(leak):
             axes.axhline(control.accuracy["mean"], label="best control", **FLOOR_LINE)
-        axes.set_xlabel("common part of flows (right is better)")
         axes.set_title(f"{leak:.0%} leak" if leak else "no leak")
         axes.margins(0.12)
-        _label(axes, numbered)
+    for axes, found in zip(panels, numbered, strict=True):  # once the panels have their common scale
+        axes.autoscale_view()
+        _label(axes, found)
     panels[0].set_ylabel("worst case, acc@1 (lower is better)")
+    figure.supxlabel("common part of flows (right is better)", x=0.42, fontsize="medium")
     legend(figure, list(panels), 0.73)
     figure.suptitle(f"Protection against usefulness, {labels.place(results)}")
     return figure
 
 
-def _label(axes: Axes, found: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write a text next to each point (x, y, text, colour) of a finished panel; a line joins those further apart."""
+def _label(axes: Axes, found: Sequence[tuple[float, float, str]]) -> None:
+    """Write a text next to each point (x, y, text) of a finished panel; a line joins those further apart."""
     points_per_pixel = 72 / axes.figure.dpi
     at = points_per_pixel * axes.transData.transform(np.array([one[:2] for one in found]).reshape(-1, 2))
     low, high = points_per_pixel * axes.bbox.get_points()
-    for (x, y, text, colour), offset in zip(found, places(at, low, high) - at, strict=True):
-        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
+    for (x, y, text), offset in zip(found, places(at, low, high) - at, strict=True):
+        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
         axes.annotate(
-            text, (x, y), tuple(offset), textcoords="offset points", fontsize=8, color=colour, ha="center", va="center",
+            text, (x, y), tuple(offset), textcoords="offset points", fontsize=8, color=INK, ha="center", va="center",
             arrowprops=line if np.hypot(*offset) > 1.2 * REACHES[0] else None,
         )  # fmt: skip
 
@@ -252,13 +256,16 @@ def floor_line(draw: Callable[..., Any], results: Results) -> None:
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write a figure without date or version: the same figure gives the same bytes."""
+    """Write a figure without date or version: the same figure gives the same bytes. An SVG suits dark pages too."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{kind}" for kind in formats]
     for path in paths:
-        metadata: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+        vector = path.suffix == ".svg"
+        metadata: dict[str, Any] = {"Date": None} if vector else {"Software": None}
+        figure.savefig(made := BytesIO(), format=path.suffix[1:], bbox_inches="tight", metadata=metadata,
+                       transparent=vector)  # fmt: skip
         with replacing(path) as out:
-            figure.savefig(out, format=path.suffix[1:], bbox_inches="tight", metadata=metadata)
+            out.write(made.getvalue().replace(b"</style>", DARK + b"</style>", 1) if vector else made.getvalue())
     plt.close(figure)
     return paths
 

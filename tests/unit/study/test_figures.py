@@ -1,5 +1,6 @@
 """Figures of studies from fabricated cells."""
 
+from itertools import combinations
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -38,6 +39,9 @@ def test_figures_are_the_same_every_time(main: Fabricated, tmp_path: Path, study
     assert [path.name for path in one] == [f"{figures.FIGURES[study][0]}-paper.{kind}" for kind in ("png", "svg")]
     assert one[0].read_bytes().startswith(b"\x89PNG")
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+    drawing = one[1].read_text()
+    assert "prefers-color-scheme: dark" in drawing
+    assert "fill: #ffffff" not in drawing  # the page shows through
 
 
 def test_only_a_city_of_the_paper_has_printed_points(main: Fabricated) -> None:
@@ -74,6 +78,17 @@ def test_the_picture_of_the_frontier(frontier: Fabricated) -> None:
         numbered = sorted((text.get_text(), *text.xy) for text in axes.texts if text.get_text())
         assert numbered == [(n, pytest.approx(x), pytest.approx(y))
                             for n, x, y in zip("123", (0.40, 0.40, 0.43), worst, strict=True)]  # fmt: skip
+    plt.close(drawn)
+
+
+def test_labels_of_the_frontier_keep_apart_on_the_scale_of_both_panels(frontier: Fabricated) -> None:
+    frontier.accuracy("ghost", "habits+leak", [0.8, 0.9, 1.0], 0.05)  # so that without a leak all points are close
+    drawn = figures.FIGURES["rivals"][1](frontier.results())
+    for axes in drawn.axes:
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+        marks = axes.transData.transform([text.xy for text in axes.texts])
+        assert not any(box.contains(*mark) for box in boxes for mark in marks)
     plt.close(drawn)
 
 
