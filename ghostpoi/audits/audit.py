@@ -141,13 +141,14 @@ def audit_region(
     if not written.regions[number].pieces:  # all its rows are withheld
         return None
     before, after = read_region(clean, clean.regions[number]), read_region(written, written.regions[number])
-    before = replace(before, table=with_groups(before.table, manifest))
-    pair = match.pair_of(before, after, (before.path, Path(after.table.name)), manifest, whole_file=False)
+    kept, names = len(after.kept), (before.path, Path(after.table.name))
+    ours, theirs = replace(before, table=with_groups(before.table, manifest)), match.Side.of(after)
+    pair = match.pair_of(match.Side.of(ours, theirs), theirs, names, manifest, whole_file=False)
     if not has_sessions(pair.released, chosen.filters):
         return None
     data, cache = align(pair, chosen.filters), request.open_cache()
     found = measured(request, chosen, pair, data, contests, cache, lambda text: None, no_report)
-    return replace(found, kept=len(after.kept))
+    return replace(found, kept=kept)
 
 
 def with_windows(

@@ -40,17 +40,34 @@ from ghostpoi.release.series.ledger import read_table
 from ghostpoi.settings import FilterSettings, Published
 
 
-def undo(released: CheckinFile, clean: Checkins, row: Longs) -> tuple[CheckinFile, Longs]:
-    """Return the release with true users, in clean order, and the pseudonym of each row; `row` (N,): the clean rows."""
-    table = released.table
-    order = np.argsort(row)
-    raw = clean.user[row[order]]
-    distinct = np.unique(raw)
-    user, user_ids = renumber(raw, distinct, clean.user_ids[distinct])
-    columns = {name: getattr(table, name)[order] for name in ("venue", "category", "lat", "lon", "time")}
-    restored = replace(table, user=user, user_ids=user_ids, **columns)
-    undone = replace(released, table=restored, all_rows=released.rows.take(order))
-    return undone, table.user[order].astype(np.int64)
+@dataclass(frozen=True)
+class Side:
+    """What is matched of a file, without the text of the columns that fields are read from: it needs much memory."""
+
+    table: Checkins
+    columns: list[str]
+    varying: dict[str, pl.Series]  # (N,) each: the columns that no field is read from and whose rows differ
+
+    @staticmethod
+    def of(file: CheckinFile, released: "Side | None" = None) -> "Side":
+        """Return one side of a pair; of the clean file, with the columns that vary in its release."""
+        if released:
+            names = [name for name in released.varying if name in file.rows.columns]
+            return Side(file.table, file.rows.columns, {name: file.rows.get_column(name) for name in names})
+        each = {c: file.rows.get_column(c) for c in file.rows.columns if c not in file.mapping.values()}
+        varying = {name: column for name, column in each.items() if value_codes(column).max() > 0}
+        return Side(file.table, file.rows.columns, varying)
+
+    def undone(self, clean: Checkins, row: Longs) -> tuple["Side", Longs]:
+        """Return the release with true users, in clean order, and the pseudonym of each row; `row` (N,): clean rows."""
+        table, order = self.table, np.argsort(row)
+        raw = clean.user[row[order]]
+        distinct = np.unique(raw)
+        user, user_ids = renumber(raw, distinct, clean.user_ids[distinct])
+        columns = {name: getattr(table, name)[order] for name in ("venue", "category", "lat", "lon", "time")}
+        varying = {name: column.gather(pl.Series(order)) for name, column in self.varying.items()}
+        restored = replace(table, user=user, user_ids=user_ids, **columns)
+        return Side(restored, self.columns, varying), table.user[order].astype(np.int64)
 
 
 FAR_KM = 100.0  # tables without a common venue whose centres are further apart show different cities
@@ -106,27 +123,26 @@ def read_pair(
     file, released, manifest, pseudonym = Source.of(file), Source.of(release), None, None
     if (folder := released.path).is_dir():
         manifest = checked_manifest(folder)
-        after, before = read_data(folder, manifest, file.limit), read_clean(file, mapping, manifest)
-        if (settings := settings_of(manifest)).reorders:
-            row = clean_rows(private or Path(f"{release}.private"), before.table, after.table, settings)
-            after, pseudonym = undo(after, before.table, row)
-            pseudonym = pseudonym if settings.rotates_users else None  # one per person is as good as her id
-    else:
-        before, after = formats.read(file, mapping), formats.read(released, mapping)
+    after = Side.of(read_data(folder, manifest, file.limit) if manifest else formats.read(released, mapping))
+    before = Side.of(read_clean(file, mapping, manifest) if manifest else formats.read(file, mapping), after)
     clean, crowds = before.table, None
     if manifest is not None:
+        if (settings := settings_of(manifest)).reorders:
+            row = clean_rows(private or Path(f"{release}.private"), clean, after.table, settings)
+            after, pseudonym = after.undone(clean, row)
+            pseudonym = pseudonym if settings.rotates_users else None  # one per person is as good as her id
         clean, crowds = read_table(private or Path(f"{release}.private"), with_groups(clean, manifest), manifest)
     return pair_of(replace(before, table=clean), after, (file, release), manifest, pseudonym, crowds)
 
 
 def pair_of(
-    before: CheckinFile, after: CheckinFile, names: tuple[object, object], manifest: dict[str, Any] | None,
+    before: Side, after: Side, names: tuple[object, object], manifest: dict[str, Any] | None,
     pseudonym: Longs | None = None, crowds: KeptCrowds | None = None, whole_file: bool = True,
 ) -> TablePair:  # fmt: skip
     """Match the rows of a file, or of a region of it, with those of its release; refuse a release of other rows."""
     clean, released, (file, release) = before.table, after.table, names
     dropped = manifest["columns"]["dropped"] if manifest else []
-    ours, theirs = [c for c in before.rows.columns if c not in dropped], after.rows.columns
+    ours, theirs = [c for c in before.columns if c not in dropped], after.columns
     if ours != theirs:
         odd = [c for c in theirs if c not in ours] or [c for c in ours if c not in theirs]
         what = f"only one of them has the column {odd[0]!r}" if odd else "their order differs"
@@ -138,15 +154,12 @@ def pair_of(
     if manifest is not None and settings and manifest.get("rows", {}).get("withheld"):
         rows = prepare(clean, settings, whole_file, crowds).shown(withholds(manifest))
     if settings and settings.reorders and not whole_file and len(rows) == len(released):
-        after, pseudonym = undo(after, clean, rows)  # rows of regions are in the order of the file
+        after, pseudonym = after.undone(clean, rows)  # rows of regions are in the order of the file
         released, pseudonym = after.table, pseudonym if settings.rotates_users else None
     kept = dict[str, pl.Series]()
     if len(rows) == len(released):
-        ours_shown, shown = before.rows.take(rows), after.rows
-        for name in (name for name in shown.columns if name not in after.mapping.values()):
-            column = shown.get_column(name)
-            if value_codes(column).max() > 0 and column.equals(ours_shown.get_column(name)):
-                kept[name] = column
+        shown = pl.Series(rows)
+        kept = {name: one for name, one in after.varying.items() if one.equals(before.varying[name].gather(shown))}
         if clean.crossing is not None:
             released = replace(released, crossing=clean.crossing[rows])
     pair = TablePair(clean, released, rows, manifest, kept, pseudonym, crowds)

@@ -8,6 +8,7 @@ what it once drew for (u, p), not at all if every visit is drawn independently.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,14 +30,12 @@ class Visits:
     count: Floats  # (G,) positions of each group
     group: Longs  # (N - leaked,) the group of each position
     first: Longs  # (G,) the first option of each group
-    owner: Longs  # (T,) the group of each option
-    entry: Longs  # (T,) the option's entry of the channel
-    clean: Longs  # (T,) the option's POI, ascending within a group
-    habit: Longs  # (T,) the option's habit: a pair (user, clean POI)
-    habit_user: Longs  # (H,) ascending
-    habit_clean: Longs  # (H,)
-    habit_leaked: Floats  # (H,) leaked visits
-    leaked: Floats  # (T,) leaked visits with the same user, clean and released POI
+    owner: Ints  # (T,) the group of each option
+    entry: Ints  # (T,) the option's entry of the channel
+    clean: Ints  # (T,) the option's POI, ascending within a group
+    habit: Ints  # (T,) the option's habit: a pair (user, clean POI)
+    leaked: Ints  # (T,) leaked visits with the same user, clean and released POI
+    habits: Ints  # (3, H) the user, ascending, the clean POI and the leaked visits of each habit
     popular: Floats  # (P+1,) leaked visits of each POI
 
     @staticmethod
@@ -45,19 +44,30 @@ class Visits:
         user, at, rows, channel = evidence.user, evidence.positions, evidence.rows, channel.covering(symbol)
         wide = channel.symbols
         groups, group, count = np.unique(user[~at] * wide + symbol[~at], return_inverse=True, return_counts=True)
-        group_user, group_symbol = np.divmod(groups, wide)
-        owner, entry = channel.behind(group_symbol)
-        clean = channel.clean[entry]
+        users, symbols = np.divmod(groups, wide)
+        first = np.append(0, np.cumsum(np.diff(channel.start)[symbols]))
         known = user[at] * rows + evidence.clean[at]
-        habits, place = np.unique(np.concatenate([group_user[owner] * rows + clean, known]), return_inverse=True)
-        habit, leaked_habit = place[: len(clean)], place[len(clean) :]
-        own, leaked = habit * wide + group_symbol[owner], np.sort(leaked_habit * wide + symbol[at])
+        order = np.argsort(known, kind="stable")
+        known, shown = known[order], symbol[at][order]
+        options, habits, total = np.empty((5, first[-1]), np.int32), [np.empty((3, 0), np.int32)], 0
+        runs = runs_of(users, first) or [(0, 0)]
+        ends = [0, *np.searchsorted(known, users[[a for a, _ in runs[1:]]] * rows).tolist(), len(known)]
+        for (a, b), (low, high) in zip(runs, pairwise(ends), strict=True):  # sorting all at once needs much memory
+            owner, entry = channel.behind(symbols[a:b])
+            clean, size = channel.clean[entry], len(owner)
+            found, place = np.unique(np.append(users[a:b][owner] * rows + clean, known[low:high]), return_inverse=True)
+            own, pairs = place[:size] * wide + symbols[a:b][owner], np.sort(place[size:] * wide + shown[low:high])
+            leaked = np.searchsorted(pairs, own, "right") - np.searchsorted(pairs, own)
+            options[:, first[a] : first[b]] = owner + a, entry, clean, place[:size] + total, leaked
+            visits = np.bincount(place[size:], minlength=len(found))
+            habits.append(np.array((found // rows, found % rows, visits), np.int32))
+            total += len(found)
+        popular = np.bincount(evidence.clean[at], minlength=rows).astype(float)
+        owners, entries, venues, numbers, leaks = options
+        of_habit = np.concatenate(habits, 1)
         return Visits(
-            channel, count.astype(float), group, np.searchsorted(owner, np.arange(len(groups))), owner, entry, clean,
-            habit, habits // rows, habits % rows, np.bincount(leaked_habit, minlength=len(habits)).astype(float),
-            (np.searchsorted(leaked, own, "right") - np.searchsorted(leaked, own)).astype(float),
-            np.bincount(evidence.clean[at], minlength=rows).astype(float),
-        )  # fmt: skip
+            channel, count.astype(float), group, first[:-1], owners, entries, venues, numbers, leaks, of_habit, popular
+        )
 
     def popularity(self, iterations: int, hint: Floats | float = 0.0) -> Floats:
         """Estimate by EM how popular each POI is, a distribution (P+1,); `hint` counts like leaked visits."""
@@ -75,20 +85,17 @@ class Visits:
         Users do not depend on each other, so some at a time are inferred in arrays that fit into the processor's cache.
         """
         share = np.zeros(len(self.clean))
-        for options, groups, habits in self.blocks():
-            share[options] = self._posterior(prior, power, iterations, concentration, options, groups, habits)
+        for block in self.blocks():
+            share[block.options] = self._posterior(prior[block.options], power, iterations, concentration, block)
         return share
 
     def _posterior(
-        self, prior: Floats, power: float, iterations: int, concentration: float, options: slice, groups: slice,
-        habits: slice,
+        self, prior: Floats, power: float, iterations: int, concentration: float, block: "Block"
     ) -> Floats:  # fmt: skip
         """Return the probabilities of the options of some users."""
-        channel = self.channel.probability[self.entry[options]]  # (t,)
-        first, owner = self.first[groups] - options.start, self.owner[options] - groups.start
-        habit, habit_leaked = self.habit[options] - habits.start, self.habit_leaked[habits]
-        weight = (self.count[groups] ** power)[owner]
-        prior, leaked = prior[options], self.leaked[options]
+        channel, leaked = self.channel.probability[self.entry[block.options]], self.leaked[block.options]  # (t,)
+        habit, habit_leaked = block.habit, self.habits[2, block.habits].astype(float)
+        weight = (self.count[block.groups] ** power)[block.owner]
         share, visits = np.zeros(len(habit)), habit_leaked
         for n in range(iterations):
             others = visits[habit] - share  # (t,) the user's other visits to the option
@@ -96,21 +103,18 @@ class Visits:
             if np.isfinite(concentration) and 2 * n >= iterations:
                 same = leaked + share * (weight - 1)  # those among them with the same released POI
                 likelihood = (concentration * channel + same) / (concentration + others)
-            share = normalise((prior + others) * likelihood, first, owner)
+            share = normalise((prior + others) * likelihood, block.first, block.owner)
             visits = habit_leaked + sum_by(habit, share * weight, len(habit_leaked))
         return share
 
-    def blocks(self) -> Iterator[tuple[slice, slice, slice]]:
-        """Yield the options, the groups and the habits of some users at a time, all users once."""
-        user = self.habit_user[self.habit[self.first]] if len(self.first) else np.zeros(0, np.int64)  # (G,) ascending
-        begins = np.append(np.flatnonzero(np.diff(user, prepend=-1)), len(user))  # the first group of each user
-        option = np.append(self.first, len(self.clean))[begins]
-        cut = np.flatnonzero(np.diff(option // BLOCK, prepend=-1))  # users whose options begin a stretch of BLOCK
-        bounds = np.unique(np.append(begins[cut], len(user)))
-        for a, b in pairwise(bounds.tolist()):
-            end = int(self.first[b]) if b < len(user) else len(self.clean)
-            low, high = np.searchsorted(self.habit_user, [user[a], user[b - 1] + 1])
-            yield slice(int(self.first[a]), end), slice(a, b), slice(int(low), int(high))
+    def blocks(self) -> Iterator["Block"]:
+        """Yield the options of some users at a time, all users once."""
+        user, every = self.habits[0], np.append(self.first, len(self.clean))
+        for a, b in runs_of(user[self.habit[self.first]], every):
+            options, known = slice(int(every[a]), int(every[b])), user[self.habit[every[[a, b - 1]]]]
+            low, high = int(np.searchsorted(user, known[0])), int(np.searchsorted(user, known[1], "right"))
+            owner, habit = (of[options].astype(np.int64) for of in (self.owner, self.habit))
+            yield Block(options, slice(a, b), slice(low, high), every[a:b] - options.start, owner - a, habit - low)
 
     def expected(self, share: Floats) -> Floats:
         """Return the visits to each POI under a posterior, leaked ones included, (P+1,)."""
@@ -119,6 +123,27 @@ class Visits:
     def argmax(self, share: Floats) -> Ints:
         """Return the likeliest option of each position that did not leak, (N - leaked,); ties: the smaller POI."""
         return likeliest(share, self.clean, self.owner, self.first)[self.group]
+
+
+class Block(NamedTuple):
+    """The options of some users, with numbers of their own."""
+
+    options: slice
+    groups: slice
+    habits: slice
+    first: Longs  # (g,) the first option of each group
+    owner: Longs  # (t,) the group of each option
+    habit: Longs  # (t,)
+
+
+def runs_of(user: Ints | Longs, first: Longs) -> list[tuple[int, int]]:
+    """Return runs of groups, those of some users each, with about BLOCK options.
+
+    `user` (G,) is ascending; `first` (G+1,) is the first option of each group, and the end.
+    """
+    begins = np.append(np.flatnonzero(np.diff(user, prepend=-1)), len(user))  # the first group of each user
+    cut = np.flatnonzero(np.diff(first[begins] // BLOCK, prepend=-1))  # users whose options begin a stretch of BLOCK
+    return list(pairwise(np.unique(np.append(begins[cut], len(user))).tolist()))
 
 
 def estimate_popularity(channel: Channel, released: Floats, leaked: Floats, iterations: int) -> Floats:
@@ -147,18 +172,18 @@ def popularity_hint(evidence: Evidence) -> Floats:
     return np.divide(size * weight, total, out=np.zeros(evidence.rows), where=total > 0)
 
 
-def sum_by(key: Longs, weight: Floats, size: int = 0) -> Floats:
+def sum_by(key: Ints | Longs, weight: Floats, size: int = 0) -> Floats:
     """Sum the weights of each key, from key 0 on."""
     return np.bincount(key, weight, size).astype(np.float64, copy=False)
 
 
-def normalise(weight: Floats, first: Longs, owner: Longs) -> Floats:
+def normalise(weight: Floats, first: Longs, owner: Ints | Longs) -> Floats:
     """Scale the weights of options to sum to 1 per owner, whose options start at `first`."""
     weight = np.maximum(weight, TINY)
     return weight / np.add.reduceat(weight, first)[owner] if len(weight) else weight
 
 
-def likeliest(share: Floats, clean: Longs, owner: Longs, first: Longs) -> Ints:
+def likeliest(share: Floats, clean: Ints | Longs, owner: Ints | Longs, first: Longs) -> Ints:
     """Return the option with the largest share of each owner; ties go to the first."""
     if not len(share):
         return np.zeros(0, np.int32)

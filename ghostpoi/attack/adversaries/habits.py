@@ -16,6 +16,7 @@ from ghostpoi.draw.channel import Channel
 
 CONCENTRATIONS: Floats = 10.0 ** np.arange(-2, 3.01, 0.25)  # tried for K_u; the last stands for independent draws
 ATTRACTION_STEPS = 5  # of `fit_attraction` per round
+POSITIONS = 1 << 13  # that are weighed at once
 MIN_VISITS = 0.2  # a user goes to a venue if it has at least this many visits
 
 
@@ -77,7 +78,9 @@ class HabitsLeak(Adversary):
         if not quick:
             prior = base
             for _ in range(self.region_rounds):
-                prior = base * self.region(visits, share, base, rule)
+                prior = self.region(visits, share, base, rule)
+                prior *= base
+                del share  # it needs much memory
                 share = visits.posterior(prior, self.repeat_power, self.iterations // 4)
             pairs = evidence.user[at], symbol[at], evidence.clean[at].astype(np.int64)
             # A rule that favours popular venues repeats its draws, although each is independent.
@@ -89,11 +92,15 @@ class HabitsLeak(Adversary):
         """Return how much likelier the user's region makes each option, (T,); the sum of the prior stays the same."""
         if rule.lat is None or rule.lon is None:
             return np.ones(len(share))
-        visited = share * (visits.count**self.repeat_power)[visits.owner]
-        visited = visits.habit_leaked + sum_by(visits.habit, visited, len(visits.habit_leaked))
-        near = closeness(visits, visited, rule.lat, rule.lon, self.near_km)
-        near = np.maximum(near, TINY)[visits.habit] ** self.near_power
-        return near * (base.sum() / max((base * near).sum(), TINY))
+        # Straight lines are as good as the way on the ground here, and much faster to compute.
+        out, point = np.empty(len(share)), EARTH_RADIUS_KM * unit_sphere(rule.lat, rule.lon)
+        for block in visits.blocks():
+            visited = share[block.options] * (visits.count[block.groups] ** self.repeat_power)[block.owner]
+            user, clean, leaked = visits.habits[:, block.habits]
+            near = closeness(user, point[clean], leaked + sum_by(block.habit, visited, len(leaked)), self.near_km)
+            out[block.options] = np.maximum(near, TINY)[block.habit] ** self.near_power
+        out *= base.sum() / max((base * out).sum(), TINY)
+        return out
 
 
 @dataclass(frozen=True)
@@ -132,28 +139,32 @@ class SessionHabits(Adversary):
         alone = replace(evidence.released, user=np.arange(len(evidence.released), dtype=np.int32))
         channel = self.habits.channel(evidence)
         same = ~distinguishes(channel.covering(evidence.symbol))[evidence.symbol]
-        score: Floats | float = 0.0
+        score, answer = np.zeros(0), np.zeros(len(same), np.int32)
         for known, telling in ((evidence, ~same), (replace(evidence, released=alone, pseudonym=None), same)):
             visits, _, share = self.habits.explain(known, channel, evidence.symbol)
             # The options of a position are the same at both levels, in the same order.
             size = np.diff(visits.first, append=len(visits.owner))[visits.group]
-            first, owner = np.cumsum(size) - size, np.repeat(np.arange(len(size)), size)
-            option = spans(visits.first[visits.group], size)
-            score = score + np.where(telling, 1.0, self.less)[owner] * np.log(share[option])
-            clean = visits.clean[option]
-        return likeliest(np.asarray(score), clean, owner, first)
+            ends, power = np.append(0, np.cumsum(size)), np.where(telling, 1.0, self.less)
+            score = score if len(score) else np.zeros(ends[-1])
+            for some in (slice(at, at + POSITIONS) for at in range(0, len(size), POSITIONS)):
+                option = spans(visits.first[visits.group[some]], size[some])
+                first, owner = ends[:-1][some] - ends[some.start], np.repeat(np.arange(len(size[some])), size[some])
+                each = score[ends[some.start] :][: len(owner)]
+                each += power[some][owner] * np.log(share[option])
+                answer[some] = likeliest(each, visits.clean[option], owner, first)
+            del visits, share  # before the next ones are made
+        return answer
 
 
-def closeness(visits: Visits, counts: Floats, lat: Floats, lon: Floats, km: float) -> Floats:
-    """Return the mean of 1 / (distance + km) from each habit's POI to its user's other visits, `counts` (H,); (H,)."""
-    # Straight lines are as good as the way on the ground here, and much faster to compute.
-    out, point = np.zeros(len(counts)), EARTH_RADIUS_KM * unit_sphere(lat, lon)
-    bounds = np.flatnonzero(np.diff(visits.habit_user, prepend=-1, append=-1))
+def closeness(user: Ints, point: Floats, counts: Floats, km: float) -> Floats:
+    """Return the mean of 1 / (distance + km) from each habit's point (H, 3) to its user's other visits, (H,)."""
+    out = np.zeros(len(counts))
+    bounds = np.flatnonzero(np.diff(user, prepend=-1, append=-1))
     for begin, end in pairwise(bounds.tolist()):
-        poi, count = visits.habit_clean[begin:end], counts[begin:end]
+        count, here = counts[begin:end], point[begin:end]
         to = np.flatnonzero(count >= MIN_VISITS)
-        there, weight = poi[to], count[to]
-        near = 1 / (scipy.spatial.distance.cdist(point[poi], point[there]) + km)
+        weight = count[to]
+        near = 1 / (scipy.spatial.distance.cdist(here, here[to]) + km)
         near[to, np.arange(len(to))] = 0  # not from a venue to itself
         out[begin:end] = near @ weight / max(weight.sum(), TINY)
     return out

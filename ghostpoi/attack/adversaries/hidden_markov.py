@@ -6,9 +6,11 @@ docs/step_lengths.py FILE` prints such a table for any check-in file.
 
 import tomllib
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,6 +28,8 @@ BANDS_KM: Floats = 0.05 * 2.0 ** np.arange(10.0)  # lengths of steps that are di
 GAPS_S: Longs = np.array([900, 3_600, 10_800, 28_800])  # times between check-ins that are distinguished
 KEPT_ANSWERS = 3  # of `infer`: with the whole leak, without it, with half of it
 SHAPE = len(GAPS_S) + 1, len(BANDS_KM) + 2
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,10 @@ class States:
     bounds: Longs  # (places+1,) place k holds states bounds[k] to bounds[k+1]
     follows: Bools  # (N,) whether another position follows in the session
     first: Longs  # (N,) the first state of each position
-    owner: Longs  # (T,) the position of each state, an index into `position`
-    poi: Longs  # (T,)
-    user: Longs  # (T,)
-    habit: Longs  # (T,) the pair (user, POI)
+    owner: Ints  # (T,) the position of each state, an index into `position`
+    poi: Ints  # (T,)
+    user: Ints  # (T,)
+    habit: Ints  # (T,) the pair (user, POI)
     weight: Floats  # (T,) without any step; sums to 1 per position
 
     @property
@@ -52,11 +56,11 @@ class States:
 class Transitions:
     """All pairs of states of two consecutive positions, ordered by the place of the first."""
 
-    before: Longs  # (E,) a state
-    after: Longs  # (E,) a state of the next position
-    step: Longs  # (E,) which two positions, ascending
-    common: Longs  # (E,) the pair of POIs
-    own: Longs  # (E,) the pair of POIs of one user
+    before: Ints  # (E,) a state
+    after: Ints  # (E,) a state of the next position
+    step: Ints  # (E,) which two positions, ascending
+    common: Ints  # (E,) the pair of POIs
+    own: Ints  # (E,) the pair of POIs of one user
     bounds: Longs  # (places,) between places k and k+1: bounds[k] to bounds[k+1]
     count: int  # of steps
 
@@ -88,38 +92,43 @@ class HiddenMarkov(Adversary):
 
     def infer(self, evidence: Evidence) -> tuple[States, Floats]:
         """Return the states of all positions and their probabilities given whole sessions, (T,)."""
-        asked = self, key_of(evidence)
-        found = _answers.pop(asked, None) or self.inferred(evidence)
-        _answers[asked] = found  # behind all others
-        while len(_answers) > KEPT_ANSWERS:
-            del _answers[next(iter(_answers))]
-        return found
+        return remembered(_answers, (self, key_of(evidence)), lambda: self.inferred(evidence))
 
     def inferred(self, evidence: Evidence) -> tuple[States, Floats]:
         """Infer what `infer` returns."""
         channel = self.habits.channel(evidence)
-        visits, popularity, share = self.habits.explain(evidence, channel, evidence.symbol)
-        states = states_of(evidence, visits, share, self.least, self.max_pairs)
+        lengths = self.known_lengths(evidence, channel)
+        states, popularity = self.explained(evidence, channel, self.least)
         steps = transitions_of(states)
-        near = self.length_weight(evidence, channel, states, steps)
+        near = self.length_weight(evidence, lengths, states, steps)
         belief, joint = states.weight, states.weight[steps.before] * states.weight[steps.after]
         for _ in range(self.rounds if len(steps.before) else 0):
             lift = self.lift(states, steps, belief, joint, popularity) * near
             belief, joint = forward_backward(states, steps, lift)
         return states, belief
 
-    def length_weight(self, evidence: Evidence, channel: Channel, s: States, e: Transitions) -> Floats:
-        """Return how much likelier its length makes each step, (E,): leaked steps next to what A7 infers about them."""
-        at, blind = evidence.positions, evidence.without_leak()
-        visits, _, share = self.habits.explain(blind, channel, evidence.symbol)
-        ends = states_of(blind, visits, share, self.least / 10, self.max_pairs, at)
+    def explained(
+        self, evidence: Evidence, channel: Channel, least: float, among: Bools | None = None
+    ) -> tuple[States, Floats]:
+        """Return the states that A8 leaves, and the popularity of each POI (P+1,)."""
+        visits, popularity, share = self.habits.explain(evidence, channel, evidence.symbol)
+        return states_of(evidence, visits, share, least, self.max_pairs, among), popularity
+
+    def known_lengths(self, evidence: Evidence, channel: Channel) -> Floats:
+        """Return how much likelier each length is than A7 infers, as leaked steps show, (lengths,)."""
+        at = evidence.positions
+        ends, _ = self.explained(evidence.without_leak(), channel, self.least / 10, at)
         steps = transitions_of(ends, at)
         true = evidence.clean[ends.position[ends.owner]] == ends.poi  # (T,)
         taken = true[steps.before] & true[steps.after]
         allowed = sum_by(steps.step, taken.astype(float))[steps.step] > 0  # what the rule does not allow shows nothing
         band, guessed = bands(ends, steps, evidence.rule), ends.weight[steps.before] * ends.weight[steps.after]
         count, expected = (sum_by(band[allowed], v[allowed].astype(float), len(BANDS_KM) + 2) for v in (taken, guessed))
-        return ((count + self.band_steps) / (expected + self.band_steps))[bands(s, e, evidence.rule)]
+        return (count + self.band_steps) / (expected + self.band_steps)
+
+    def length_weight(self, evidence: Evidence, known: Floats, s: States, e: Transitions) -> Floats:
+        """Return how much likelier its length makes each step, (E,)."""
+        return np.asarray(known[bands(s, e, evidence.rule)])
 
     def lift(self, s: States, e: Transitions, belief: Floats, joint: Floats, popularity: Floats) -> Floats:
         """Return how much likelier each step makes the state it leads to than the user's habits alone do, (E,)."""
@@ -136,8 +145,16 @@ class HiddenMarkov(Adversary):
         return own / (_others(s.habit[e.before], joint) + self.user_steps) / habit
 
 
-# The KEPT_ANSWERS asked for last: A16 and A20 ask what A9 and A14 have just asked.
-_answers: dict[tuple[HiddenMarkov, str], tuple[States, Floats]] = {}
+_answers: dict[tuple[HiddenMarkov, str], tuple[States, Floats]] = {}  # A16 asks what A9 has just asked, A20 as A14
+
+
+def remembered(answers: dict[K, V], asked: K, answer: Callable[[], V]) -> V:
+    """Return an answer; keep the KEPT_ANSWERS that were asked for last."""
+    found = answers.pop(asked) if asked in answers else answer()
+    answers[asked] = found  # behind all others
+    while len(answers) > KEPT_ANSWERS:
+        del answers[next(iter(answers))]
+    return found
 
 
 def states_of(
@@ -154,26 +171,34 @@ def states_of(
     follows = np.append(np.diff(session) == 0, False) if len(at) else at
     group = np.full(len(at), -1)
     group[~at] = v.group
-    rank, (order, nth) = np.empty(len(share), np.int64), ranked(share, v.owner, v.first)
-    rank[order] = nth
-    likely = share >= least * np.maximum.reduceat(share, v.first)[v.owner] if len(share) else share > 0
-    options = np.append(np.bincount(v.owner[likely], minlength=len(v.first)), 1)[group]  # (N,), the last for -1
+    likely, count = np.zeros(len(share), bool), np.zeros(len(v.first), np.int64)
+    for b in v.blocks():
+        best = np.maximum.reduceat(share[b.options], b.first)
+        likely[b.options] = share[b.options] >= (least * best)[b.owner]
+        count[b.groups] = np.bincount(b.owner[likely[b.options]], minlength=len(b.first))
+    options = np.append(count, 1)[group]  # (N,), the last for -1
     left = np.flatnonzero(follows if among is None else follows & among)
     most = most_states(options[left], options[left + 1], int(options.max(initial=1)), max_pairs)
-    kept = np.flatnonzero(likely & (rank < most))
+    for b in v.blocks():
+        many = np.flatnonzero(likely[b.options] & (count[b.groups] > most)[b.owner])
+        begin = np.searchsorted(b.owner[many], np.arange(len(b.first)))
+        order, nth = ranked(share[b.options][many], b.owner[many], begin)
+        likely[b.options.start + many[order[nth >= most]]] = False
+    kept = np.flatnonzero(likely)
     number = np.bincount(v.owner[kept], minlength=len(v.first))
     size = np.append(number, 1)[group][position]
-    owner, nth = np.repeat(np.arange(len(size)), size), np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-    known, option = at[position][owner], np.append(np.cumsum(number) - number, 0)[group][position][owner] + nth
-    poi, weight = evidence.clean[position][owner].astype(np.int64), np.ones(len(owner))
-    chosen = kept[option[~known]]
-    poi[~known], weight[~known] = v.clean[chosen], share[chosen]
     first = np.cumsum(size) - size
-    user = evidence.user[position][owner]
-    _, habit = np.unique(user * evidence.rows + poi, return_inverse=True)
-    bounds = np.searchsorted(place[position][owner], np.arange(int(place.max(initial=-1)) + 2))
+    owner, known = np.repeat(np.arange(len(size)), size).astype(np.int32), np.repeat(at[position], size)
+    poi, weight = np.repeat(evidence.clean[position], size), np.ones(len(owner))
+    shift = np.append(np.cumsum(number) - number, 0)[group][position] - first
+    chosen = kept[(shift[owner] + np.arange(len(owner)))[~known]]
+    poi[~known], weight[~known] = v.clean[chosen], share[chosen]
+    user = np.repeat(evidence.user[position], size)
+    habit = np.unique(user * evidence.rows + poi, return_inverse=True)[1].astype(np.int32)
+    ends = np.searchsorted(place[position], np.arange(int(place.max(initial=-1)) + 2))
     weight = normalise(weight, first, owner)
-    return States(position, bounds, follows[position], first, owner, poi, user, habit, weight)
+    bounds = np.append(first, len(owner))[ends]
+    return States(position, bounds, follows[position], first, owner, poi, user.astype(np.int32), habit, weight)
 
 
 def most_states(left: Longs, right: Longs, high: int, max_pairs: int) -> int:
@@ -192,13 +217,15 @@ def transitions_of(s: States, among: Bools | None = None) -> Transitions:
     right = where[s.position[left] + 1]
     width = s.size[right]
     number = s.size[left] * width
-    step = np.repeat(np.arange(len(left)), number)
+    step = np.repeat(np.arange(len(left), dtype=np.int32), number)
     k = np.arange(len(step)) - (np.cumsum(number) - number)[step]
-    before, after = s.first[left][step] + k // width[step], s.first[right][step] + k % width[step]
+    before = (s.first[left][step] + k // width[step]).astype(np.int32)
+    after = (s.first[right][step] + k % width[step]).astype(np.int32)
     wide = int(s.poi.max(initial=0)) + 1
-    pairs, common = np.unique(s.poi[before] * wide + s.poi[after], return_inverse=True)
-    _, own = np.unique(s.user[before] * len(pairs) + common, return_inverse=True)
-    return Transitions(before, after, step, common, own, np.searchsorted(before, s.bounds[:-1]), len(left))
+    pairs, common = np.unique(s.poi[before].astype(np.int64) * wide + s.poi[after], return_inverse=True)
+    own = np.unique(s.user[before].astype(np.int64) * len(pairs) + common, return_inverse=True)[1].astype(np.int32)
+    bounds = np.searchsorted(before, s.bounds[:-1].astype(np.int32))
+    return Transitions(before, after, step, common.astype(np.int32), own, bounds, len(left))
 
 
 def bands(s: States, e: Transitions, rule: Rule) -> Longs:
@@ -239,7 +266,7 @@ def forward_backward(s: States, e: Transitions, lift: Floats) -> tuple[Floats, F
     return normalise(belief, s.first, s.owner), joint / np.maximum(sum_by(e.step, joint), TINY)[e.step]
 
 
-def _others(key: Longs, weight: Floats) -> Floats:
+def _others(key: Ints | Longs, weight: Floats) -> Floats:
     """Sum the weights of the same key, leaving out each one's own; rounding must not make it negative."""
     return np.maximum(sum_by(key, weight)[key] - weight, 0.0)
 
@@ -256,13 +283,16 @@ class StepLengths(HiddenMarkov):
     uses_leak = False
     needs_seed = False
 
-    def length_weight(self, evidence: Evidence, channel: Channel, s: States, e: Transitions) -> Floats:
-        """Return how much likelier its length makes each step, (E,), as the table says."""
+    def known_lengths(self, evidence: Evidence, channel: Channel) -> Floats:
+        """Return the share of each length among the steps after each time, (gaps, lengths)."""
+        return known_shares()
+
+    def length_weight(self, evidence: Evidence, known: Floats, s: States, e: Transitions) -> Floats:
         time, at = evidence.released.time, s.position[s.owner[e.before]]
         cell = gap_bands(time[at + 1] - time[at]) * SHAPE[1] + bands(s, e, evidence.rule)
         expected = sum_by(cell, s.weight[e.before] * s.weight[e.after], SHAPE[0] * SHAPE[1]).reshape(SHAPE)
-        known = known_shares() * expected.sum(1, keepdims=True)
-        weight: Floats = (known + self.band_steps) / (expected + self.band_steps)
+        seen = known * expected.sum(1, keepdims=True)
+        weight: Floats = (seen + self.band_steps) / (expected + self.band_steps)
         return np.asarray(weight.ravel()[cell])
 
 

@@ -16,17 +16,19 @@ from ghostpoi.attack.adversaries.base import Device, Measures, Seed
 from ghostpoi.attack.adversaries.deconvolution import TINY, estimate_popularity, popularity_hint, sum_by
 from ghostpoi.attack.adversaries.distillation import Distilled
 from ghostpoi.attack.adversaries.habits import HabitsLeak
-from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, States
+from ghostpoi.attack.adversaries.hidden_markov import HiddenMarkov, States, remembered
 from ghostpoi.attack.evidence import Evidence
 from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import EARTH_RADIUS_KM, unit_sphere
 from ghostpoi.data.sessions import spans
+from ghostpoi.settings import key_of
 
 HOURS = 24
 LAST = 16  # positions before each one that it may repeat
 MOST = 64  # positions of a linked pseudonym that describe its user
 LANDMARKS = 1000  # popular venues by which densities are normalised
 PAIRS = 1 << 20  # of positions, held at once
+PLACES = 1 << 12  # whose densities are computed at once
 UNLIKELY = 1e-3  # odds against nobody below which a link is forgotten
 
 
@@ -64,16 +66,23 @@ class Relinker:
 
     def users(self, evidence: Evidence) -> Ints:
         """Return the user of every session, (S,): as the evidence has it, or as found for pseudonyms without a leak."""
-        user = evidence.released.user
-        if evidence.pseudonym is None or not evidence.positions.any():
-            return user
-        scene = Scene.of(self, evidence, evidence.pseudonym)
+        pseudonym = evidence.pseudonym
+        if pseudonym is None or not evidence.positions.any():
+            return evidence.released.user
+        return remembered(_users, (self, key_of(evidence)), lambda: self.found(evidence, pseudonym))
+
+    def found(self, evidence: Evidence, pseudonym: Longs) -> Ints:
+        """Find what `users` returns."""
+        user, scene = evidence.released.user, Scene.of(self, evidence, pseudonym)
         linked, chance = np.full(scene.units, -1), np.zeros(scene.units)
         for _ in range(self.rounds + 1):
             links = scene.exclusive(scene.links(linked, np.where(chance > self.least, chance, 0.0)))
             linked, chance = links.likeliest(scene.units)
         found = np.where(chance > self.least, linked, -1)[scene.unit_of_session]
-        return np.where((found >= 0) & (user == evidence.pseudonym), scene.known[found], user).astype(np.int32)
+        return np.where((found >= 0) & (user == pseudonym), scene.known[found], user).astype(np.int32)
+
+
+_users: dict[tuple[Relinker, str], Ints] = {}  # what was found last: each victim asks again who made a session
 
 
 @dataclass(frozen=True)
@@ -135,8 +144,7 @@ class Scene:
 
     def closeness(self, one: Floats, other: Floats) -> Floats:
         """Return the density of visits at a chord (...,) between points of the unit sphere."""
-        km = EARTH_RADIUS_KM * np.sqrt(np.maximum(2 - 2 * (one * other).sum(-1), 0))
-        return (km + self.model.near_km) ** -2.0
+        return density_at((one * other).sum(-1), self.model.near_km)
 
     def lifts(self, one: Longs, other: Longs) -> tuple[Floats, Floats]:
         """Return how much likelier the release of `one` makes those of `other`: by repetition and by closeness."""
@@ -212,9 +220,7 @@ class Scene:
         table = by_hour.T @ self.lift[reference]  # (HOURS, Q)
         count = sum_by(which, weight)
         places = self.place[len(self.place) - self.lift.shape[1] :]
-        dot = np.clip(self.place[reference] @ places.T, -1, 1)  # (R, Q)
-        km = EARTH_RADIUS_KM * np.sqrt(2 - 2 * dot)
-        near = (count / self.density[reference]) @ (km + self.model.near_km) ** -2.0  # (Q,)
+        near = (count / self.density[reference]) @ density_at(self.place[reference] @ places.T, self.model.near_km)
         repeat, hours = table[self.hour, self.symbol], by_hour.sum(0)[self.hour]
         close, known = near[self.symbol], np.full(len(self.symbol), count.sum())
         own = np.flatnonzero(without[self.unit])
@@ -267,9 +273,20 @@ def _geography(evidence: Evidence, near_km: float) -> "tuple[scipy.sparse.csr_ar
     centre /= np.maximum(np.linalg.norm(centre, axis=1, keepdims=True), TINY)
     place = np.concatenate([point, centre])
     some = np.argsort(-popularity, kind="stable")[:LANDMARKS]
-    km = EARTH_RADIUS_KM * np.sqrt(2 - 2 * np.clip(place @ point[some].T, -1, 1))
-    density = (km + near_km) ** -2.0 @ (popularity[some] / popularity[some].sum())
-    return lift, place, density
+    share = popularity[some] / popularity[some].sum()
+    parts = (place[at : at + PLACES] @ point[some].T for at in range(0, len(place), PLACES))
+    return lift, place, np.concatenate([density_at(part, near_km) @ share for part in parts])
+
+
+def density_at(cosine: Floats, near_km: float) -> Floats:
+    """Return the density of visits between points of the unit sphere, by the cosine between them, which is lost."""
+    cosine = np.clip(cosine, -1, 1, out=cosine)  # a new array for each step would take twice as long
+    cosine *= -2
+    cosine += 2
+    km = np.sqrt(cosine, out=cosine)
+    km *= EARTH_RADIUS_KM
+    km += near_km
+    return np.power(km, -2.0, out=km)
 
 
 @dataclass(frozen=True)

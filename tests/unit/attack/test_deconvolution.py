@@ -23,7 +23,7 @@ from ghostpoi.attack.evidence import Evidence, Rule
 from ghostpoi.audits.grid import with_poi
 from ghostpoi.audits.measures.accuracy import recovery
 from ghostpoi.data.checkins import Ints
-from ghostpoi.data.geo import haversine_km
+from ghostpoi.data.geo import EARTH_RADIUS_KM, haversine_km, unit_sphere
 from ghostpoi.data.sessions import Sessions
 from ghostpoi.draw.channel import uniform
 
@@ -179,7 +179,9 @@ class TestWhereTheyMustSucceed:
         assert answer("habits", known) == [3, 3, 1, 4, 4, 2]
         assert len({answer("habits", evidence)[k] for k in (2, 5)}) == 1
         v = Visits.of(known, known.rule.channel, known.symbol)
-        near = closeness(v, np.where(v.habit_clean > 2, 2.0, 0.1), lat, np.zeros(6), 0.5)
+        user, clean, _ = v.habits
+        point = EARTH_RADIUS_KM * unit_sphere(lat, np.zeros(6))
+        near = closeness(user, point[clean], np.where(clean > 2, 2.0, 0.1), 0.5)
         km = haversine_km(np.array([0.0, 0.2]), np.zeros(2), np.array([0.001]), np.zeros(1))
         assert near[:2] == pytest.approx(1 / (km + 0.5))
 

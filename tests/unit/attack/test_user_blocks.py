@@ -23,11 +23,14 @@ def test_blocks_of_users_change_no_number(concentration: float, monkeypatch: pyt
     found = []
     for block in (1, 7, 50, 1 << 20):
         monkeypatch.setattr(deconvolution, "BLOCK", block)
-        options, groups, habits = (list(part) for part in zip(*visits.blocks(), strict=True))
+        options, groups, habits, *_ = (list(part) for part in zip(*visits.blocks(), strict=True))
         assert [b.start for b in options[1:]] == [b.stop for b in options[:-1]]
         assert (options[0].start, options[-1].stop) == (0, len(visits.clean))
         assert (groups[0].start, groups[-1].stop) == (0, len(visits.first))
         assert all(a.stop <= b.start for a, b in pairwise(habits))
+        again = Visits.of(evidence, uniform(sets), evidence.symbol)
+        for name in ("owner", "entry", "clean", "habit", "leaked", "habits"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(visits, name))
         found.append((len(options), visits.posterior(prior, 0.5, 6, concentration)))
     assert found[0][0] > found[1][0] > found[-1][0] == 1
     assert all((share == found[0][1]).all() for _, share in found)
