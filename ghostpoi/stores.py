@@ -84,14 +84,11 @@ def _bucket(place: str) -> Any:
     return from_url(place, client_options=client, retry_config={"max_retries": 4})  # type: ignore[call-overload]
 
 
-def _opened(url: str) -> tuple[Any, str]:
-    """Return the bucket of a URL, and the key in it."""
+def _parted(url: str) -> tuple[str, str]:
+    """Return the bucket that a URL names, and the key in it."""
     scheme, _, rest = url.partition("://")
-    if scheme == "memory":
-        return _bucket("memory:"), rest
     name, _, key = rest.partition("/")
-    with speaking(url):
-        return _bucket(f"{scheme}://{name}"), key
+    return ("memory:", rest) if scheme == "memory" else (f"{scheme}://{name}", key)
 
 
 REFUSALS = (  # what a message has, what to say; the first that fits counts
@@ -107,10 +104,14 @@ LOST = re.compile("error sending request|timed out|connect|retries|response body
 
 
 @contextmanager
-def speaking(url: str) -> Iterator[None]:
-    """Say in one sentence what a store refused. Its own words may quote keys, so none of them are repeated."""
+def _opened(url: str) -> Iterator[tuple[Any, str]]:
+    """Yield the bucket of a URL and the key in it.
+
+    Say in one sentence what the store refused. Its own words may quote keys, so none of them are repeated.
+    """
+    place, key = _parted(url)
     try:
-        yield
+        yield _bucket(place), key
     except Exception as e:
         # obstore also raises errors of Python, without the number that the system gives its own.
         ours = isinstance(e, OSError) and e.errno is None
@@ -125,18 +126,15 @@ def speaking(url: str) -> Iterator[None]:
 
 def _listed(url: str) -> list[str]:
     """Return the keys that begin as that of a URL does."""
-    import obstore
-
-    store, key = _opened(url)
-    with speaking(url):
-        pages = obstore.list(store, key.rpartition("/")[0] or None)
+    with _opened(url) as (store, key):
+        pages = store.list(key.rpartition("/")[0] or None)
         return [one["path"] for page in pages for one in page if one["path"].startswith(key)]
 
 
 def _below(path: Path) -> dict[str, Path]:
     """Return the copies of all objects below a copy, by their names there."""
     url, root = f"{url_of(path)}/", _root_of(path)
-    key = _opened(url)[1]
+    key = _parted(url)[1]
     return {name[len(key) :]: copy_of(url.removesuffix(key) + name, root) for name in _listed(url)}
 
 
@@ -144,18 +142,15 @@ def fetch(path: Path) -> bool:
     """Fetch the object of a copy, unless it is here; return whether there is one. Other paths are as they are."""
     if path.exists() or not (url := url_of(path)):
         return path.exists()
-    store, key = _opened(url)
-    import obstore
-
     try:
-        with speaking(url):
-            found = obstore.get(store, key)
+        with _opened(url) as (store, key):
+            found = store.get(key)
     except InputError as e:
         if e.text.endswith(NONE):
             return False
         raise
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with replacing(path, mode=0o600) as out, speaking(url):
+    with replacing(path, mode=0o600) as out, _opened(url):
         for piece in found.stream(PIECE):
             out.write(piece)
     return True
@@ -164,7 +159,7 @@ def fetch(path: Path) -> bool:
 def fetch_all(path: Path) -> None:
     """Fetch the object of a copy or, if there is none, all below it, or those that a pattern names."""
     url, root = url_of(path), _root_of(path)
-    store_key = _opened(url)[1]
+    store_key = _parted(url)[1]
     if wild := WILD.search(store_key):
         base = url.removesuffix(store_key)
         for name in _listed(url[: len(base) + wild.start()]):
@@ -178,11 +173,8 @@ def fetch_all(path: Path) -> None:
 
 def put(url: str, content: bytes | Path) -> None:
     """Send what an object is to hold: it is there as a whole or not at all."""
-    import obstore
-
-    store, key = _opened(url)
-    with speaking(url):
-        obstore.put(store, key, content)
+    with _opened(url) as (store, key):
+        store.put(key, content)
 
 
 def send(path: Path, url: str = "") -> None:
@@ -193,18 +185,15 @@ def send(path: Path, url: str = "") -> None:
 
 def offer(path: Path) -> None:
     """Send a file unless there is an object at its place."""
-    if _opened(url_of(path))[1] not in _listed(url_of(path)):
+    if _parted(url_of(path))[1] not in _listed(url_of(path)):
         send(path)
 
 
 def remove(*paths: Path) -> None:
     """Remove the objects of copies, if they exist."""
     for url in filter(None, map(url_of, paths)):
-        store, key = _opened(url)
-        import obstore
-
-        with speaking(url), suppress(FileNotFoundError):
-            obstore.delete(store, key)
+        with _opened(url) as (store, key), suppress(FileNotFoundError):
+            store.delete(key)
 
 
 def remove_all(path: Path) -> None:
