@@ -338,7 +338,7 @@ class Tests:
             yield bins(np.diff(value[related.by_time], prepend=0)[by_time])
             yield bins(np.where(related.previous_row >= 0, value - value[related.previous_row], np.nan))
             yield bins(value - self.table.time)
-            text = column.cast(pl.String).str.strip_chars(' "\t\x1d').str.strip_suffix(".0")
+            text = column.cast(pl.String).str.strip_chars(' "\t\r').str.strip_suffix(".0")
             exact = text.cast(pl.Int64, strict=False)  # a float has too few digits for a long id
             whole = pl.Series(value).cast(pl.Int64, strict=False) if exact.null_count() else exact
             yield from (value_codes(whole % m) for m in LAST_DIGITS)

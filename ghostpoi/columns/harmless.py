@@ -128,7 +128,7 @@ def time_offsets(column: pl.Series, time: Longs) -> Longs | None:
         if not (column.dtype == pl.String or column.dtype.is_temporal()) or column.dtype in (pl.Time, pl.Duration):
             return None
         for some in (column.head(FIRST), column):
-            parsed = parse_times(some.str.strip_chars(' "\t\x1d') if some.dtype == pl.String else some)
+            parsed = parse_times(some.str.strip_chars(' "\t\r') if some.dtype == pl.String else some)
             if parsed.null_count():
                 return None
         return _few_offsets(parsed.to_numpy(), time)

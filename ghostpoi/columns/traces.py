@@ -254,12 +254,12 @@ def has_value(column: pl.Series) -> pl.Series:
     """Mark the rows that have a value; an empty text is none."""
     if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return column.is_not_null()
-    return column.cast(pl.String).str.strip_chars(' "\t\x1d').fill_null("") != ""
+    return column.cast(pl.String).str.strip_chars(' "\t\r').fill_null("") != ""
 
 
 def text_of(value: object) -> str:
     """Return any value as text, without the quotes of its file."""
-    text = "" if value is None else str(value).strip(" \t\x1d")
+    text = "" if value is None else str(value).strip(" \t\r")
     return text[1:-1].replace('""', '"') if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
@@ -272,7 +272,7 @@ def numbers(column: pl.Series) -> Floats:
     if column.dtype in (pl.Categorical, pl.Enum):
         column = column.cast(pl.String)
     if column.dtype == pl.String:
-        column = column.str.strip_chars(' "\t\x1d')
+        column = column.str.strip_chars(' "\t\r')
     found: Floats = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
     return np.where(np.isfinite(found), found, np.nan)
 

@@ -50,10 +50,8 @@ class Dialect:
     encoding: str
     start: bytes  # byte-order mark and header line
     tail: bytes  # line ends after the last row
-    control_separated: bool  # UNIT and RECORD separate the fields and rows of the body
     quoted: bool  # fields may be quoted
     ascii: bool  # all bytes are, so that any encoding would do
-    controls: bool  # UNIT, RECORD or RETURN are text
 
     @property
     def has_header(self) -> bool:
@@ -253,7 +251,7 @@ def difference(expected: Rows, found: Rows, ignore: Container[str] = ()) -> str 
 # The form of texts: what can differ between two ways to write one value, such as padding, quotes or 1 and 1.0.
 NUMBER = r"^[+-]?(?:\d+(?:\.\d+)?|[1-9](?:\.\d+)?[eE][+-]?\d{1,2})$"
 EXACT = Context(prec=1000)  # more digits than a number that is read
-AROUND = ' "\t\r\n\x1d'
+AROUND = ' "\t\r\n'
 OF_TEXT = (rf"^([{AROUND}]*)", rf"([{AROUND}]*)$")
 OF_NUMBERS = (  # a sign, zeros before and after the digits that count, and an exponent that the value does not need
     r"^(\+|-0[.0]*$)", r"^[+-]?(0+)\d", r"^[+-]?\d+\.\d*?(0+)$", r"([eE][+-]?)\d+$",

@@ -58,15 +58,15 @@ def decode(
         content = content.decode(encoding).encode()
     quoted = quotes and b'"' in content
     separated = quoted or b"\r" in content
-    controls = not separated and has_controls(content)
+    unit, record = delimiter.encode(), b"\n"
     if separated:
-        content = _to_control_separated(source, content, delimiter, quoted)
-    dialect = Dialect(
-        source.path, delimiter, columns, encoding, start, tail, separated, quoted, data.isascii(), controls
-    )  # fmt: skip
-    unit, record = (UNIT, RECORD) if separated else (delimiter.encode(), b"\n")
+        content, unit, record = _to_control_separated(source, content, delimiter, quoted), UNIT, RECORD
+    dialect = Dialect(source.path, delimiter, columns, encoding, start, tail, quoted, data.isascii())
     _check_width(source, content, dialect, unit, record)
-    rows = _with_line_ends(_parsed(content, columns, unit, record), dialect, RETURN in content)
+    held = _parsed(content, columns, unit, record)
+    rows = TextRows(held=held.to_dict(), dialect=dialect)
+    if separated or tail.startswith(b"\r"):
+        rows = _with_line_ends(held, dialect, content.count(RETURN) if separated else 0)
     _check_quoted_lines(source, rows)
     return rows
 
@@ -82,17 +82,17 @@ def _parsed(content: bytes, columns: tuple[str, ...], unit: bytes, record: bytes
     )  # fmt: skip
 
 
-def _with_line_ends(frame: pl.DataFrame, dialect: Dialect, returns: bool) -> "TextRows":
-    """Return rows that know which lines end with a carriage return. `returns`: fields have RETURN."""
-    if not dialect.control_separated and (returns or not dialect.tail.startswith(b"\r")):
-        return TextRows(held=frame.to_dict(), dialect=dialect)
-    last, sign = frame.columns[-1], RETURN.decode()
-    ended = frame[last].str.ends_with(sign).fill_null(False)
+def _with_line_ends(frame: pl.DataFrame, dialect: Dialect, returns: int) -> "TextRows":
+    """Return rows that know which lines end with a carriage return; there are so many RETURN."""
+    last, sign, tail = frame.columns[-1], RETURN.decode(), dialect.tail
+    ended = frame[last].str.ends_with(sign).fill_null(False) & (returns > 0)
+    frame = frame.with_columns(pl.col(last).str.strip_suffix(sign)) if returns else frame
+    if returns > ended.sum():  # others are inside fields
+        frame = frame.with_columns(pl.all().str.replace_all(sign, "\r", literal=True))
     # The end of the last line is in the tail. If it has none, it would be that of the line before.
-    ends = dialect.tail.startswith(b"\r") if dialect.tail else bool(ended[:-1].tail(1).any())
+    ends = tail.startswith(b"\r") if tail else bool(ended[:-1].tail(1).any())
     ended = ended.head(frame.height - 1).extend_constant(ends, 1)
-    held = {**frame.to_dict(), last: frame[last].str.strip_suffix(sign), RETURNS: ended}
-    return TextRows(held=held, dialect=replace(dialect, control_separated=True))
+    return TextRows(held={**frame.to_dict(), RETURNS: ended}, dialect=dialect)
 
 
 def first_line(data: bytes) -> int:
@@ -103,7 +103,7 @@ def first_line(data: bytes) -> int:
     return begin
 
 
-SURROUNDED = r'^[ \t\x1d"]|[ \t\x1d]$'  # of a field: text that is no part of its value
+SURROUNDED = r'^[ \t\r"]|[ \t\r]$'  # of a field: text that is no part of its value
 RETURNS = "\n"  # the column that says which lines end with a carriage return, if some do; no name is so
 
 
@@ -139,7 +139,7 @@ class TextRows(Rows):
 
     def in_one_form(self, columns: Sequence[str]) -> "TextRows":
         """Quote the fields that need it. Lines end with a line feed."""
-        held, special = {**self.held}, rf"[\"\n{re.escape(self.dialect.delimiter)}{RETURN.decode()}]"
+        held, special = {**self.held}, rf"[\"\n\r{re.escape(self.dialect.delimiter)}]"
         for name in columns:
             text = plain(pl.DataFrame(held).select(value(pl.col(name), self.dialect.quoted)).to_series())
             quoted = '"' + text.str.replace_all('"', '""', literal=True) + '"'
@@ -215,7 +215,7 @@ class TextRows(Rows):
             # The end of the last line is in the dialect's tail.
             returns = self.line_ends.head(frame.height - 1).extend_constant(False, 1)
             name, last = frame.columns[-1], pl.col(frame.columns[-1])
-            ended = pl.when(returns).then(last.fill_null("") + RETURN.decode()).otherwise(last)
+            ended = pl.when(returns).then(last.fill_null("") + "\r").otherwise(last)
             frame = frame.with_columns(ended.alias(name))
         out.write(self.dialect.start)
         for at in range(0, frame.height, ROWS_PER_WRITE):
@@ -223,8 +223,6 @@ class TextRows(Rows):
                 include_header=False, separator=self.dialect.delimiter, quote_style="never", line_terminator="\n"
             )
             lines = (text or "").encode(self.dialect.encoding)
-            if self.dialect.control_separated:
-                lines = lines.replace(RETURN, b"\r")
             if at + ROWS_PER_WRITE >= frame.height:
                 lines = lines[:-1] + self.dialect.tail
             out.write(lines)
@@ -232,7 +230,7 @@ class TextRows(Rows):
 
 def _requoted(raw: pl.Expr) -> pl.Expr:
     """Quote a raw field that contains a quote but is not a well-formed quoted field. Its value stays the same."""
-    text = raw.str.strip_chars(" \t\x1d")
+    text = raw.str.strip_chars(" \t\r")
     whole, inner = _between_quotes(text)
     doubled = pl.when(whole).then(inner).otherwise(text).str.replace_all('"', '""', literal=True)
     quoted = pl.lit('"') + doubled + pl.lit('"')
@@ -242,26 +240,18 @@ def _requoted(raw: pl.Expr) -> pl.Expr:
 
 def _joined(dialects: Sequence[Dialect]) -> Dialect:
     """Return the dialect of rows of several files, as the first of them has it."""
-    controls = next((d.path for d in dialects if d.controls), None)
-    separated = next((d.path for d in dialects if d.control_separated), None)
-    if controls and separated:
-        raise InputError(
-            f"{controls} contains control characters (bytes 1d to 1f), and {separated} quotes or carriage returns; "
-            "remove them"
-        )
     return replace(
-        dialects[0], control_separated=bool(separated), controls=bool(controls),
-        quoted=any(d.quoted for d in dialects), ascii=all(d.ascii for d in dialects),
+        dialects[0], quoted=any(d.quoted for d in dialects), ascii=all(d.ascii for d in dialects),
         encoding=next((d.encoding for d in dialects if not d.ascii), dialects[0].encoding),
     )  # fmt: skip
 
 
 def value(raw: pl.Expr, quotes: bool) -> pl.Expr:
     """Return the text of a raw field: unquoted, stripped, null where empty."""
-    text = raw.str.strip_chars(" \t\x1d")
+    text = raw.str.strip_chars(" \t\r")
     if quotes:
         whole, inner = _between_quotes(text)
-        text = pl.when(whole).then(inner.str.replace_all(RETURN.decode(), "\r", literal=True)).otherwise(text)
+        text = pl.when(whole).then(inner).otherwise(text)
     return pl.when(text != "").then(text)
 
 
@@ -371,4 +361,4 @@ def _check_width(source: Source, content: bytes, dialect: Dialect, unit: bytes, 
             named = source.reading.columns and not (row or blank)  # by the user, who may have miscounted
             remedy = f"give {fields} names with {option('columns')}" if named else "correct or remove that line"
             raise InputError(f"{source}, line {number} {problem}; {remedy}")
-        number += 1 + line.count(b"\n") * dialect.control_separated
+        number += 1 + line.count(b"\n") * (record == RECORD)

@@ -165,7 +165,7 @@ def _telling(table: VenueTable, clean: Checkins) -> dict[str, str]:
     for name in table.rows.columns:
         if name in table.mapping.values():
             continue
-        texts = table.rows.get_column(name).str.strip_chars(' \t\x1d"').gather(row)
+        texts = table.rows.get_column(name).str.strip_chars(' \t\r"').gather(row)
         if _names_visitors(texts, number[row], clean):
             found[name] = "names visitors of each venue"
             continue

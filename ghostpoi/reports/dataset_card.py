@@ -123,7 +123,7 @@ def _type(rows: Rows, name: str, role: str | None) -> str:
         return next((name for is_type, name in ARROW_TYPES if getattr(types, is_type)(kind)), "sc:Text")
     if not rows.dialect:
         return "sc:Text"
-    values = rows.get_column(name).unique().drop_nulls().str.strip_chars(' \t\r\x1d"')
+    values = rows.get_column(name).unique().drop_nulls().str.strip_chars(' \t\r"')
     values = values.filter(values != "")
     for kind, pattern in TEXT_TYPES if role not in ("lat", "lon") else TEXT_TYPES[2:]:
         if values.len() and values.str.contains(f"^(?:{pattern})$").all():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from small_city import called, scratch, sentence
 from small_world import SEED, contents, parts, protected, rows
 
+from ghostpoi import formats
 from ghostpoi.formats import Reading, Rows, Source, parquet, text
 from ghostpoi.formats.delimited import TABLE
 from ghostpoi.regions import protect
@@ -249,9 +250,9 @@ def test_control_characters_of_one_file_are_not_mistaken_for_line_ends(tmp_path:
     data = parts(tmp_path / "data", 2, rows().with_columns(category=pl.lit("a\x1db")), ".csv")
     one = data / "part-000.csv"
     one.write_bytes(one.read_bytes().replace(b"a\x1db", b'"ab"'))
-    done = called("protect", data, "-o", tmp_path / "release")
-    assert done.returncode == 2
-    assert "part-001.csv contains control characters (bytes 1d to 1f), and" in sentence(done)
+    formats.read(data).all_rows.write_to(tmp_path / "again")
+    for part in data.iterdir():
+        assert (tmp_path / "again" / part.name).read_bytes() == part.read_bytes()
 
 
 def test_a_region_that_fails_leaves_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def _offsets(file: CheckinFile) -> list[tuple[str, pl.Series]]:
 
 
 def _text(file: CheckinFile, column: str) -> pl.Series:
-    return file.rows.get_column(column).cast(pl.String).str.strip_chars(' \t\x1d"')
+    return file.rows.get_column(column).cast(pl.String).str.strip_chars(' \t\r"')
 
 
 TOP = 10  # venues shown by name
