@@ -59,11 +59,7 @@ def read(source: Source | Path, mapping: dict[str, str] | None = None, format: s
         raise none_complete(source)
     if source.venues:
         file = replace(file, sha256=sha256(file.sha256 + source.venues.sha256).digest())
-    if source.frame is not None:
-        from ghostpoi.formats.frames import FrameRows  # slow to import
-
-        return replace(file, all_rows=FrameRows(**vars(file.all_rows), frame=source.frame))
-    return file
+    return replace(file, all_rows=replace(file.all_rows, frame=source.frame))
 
 
 def with_venues(source: Source, given: dict[str, str]) -> Source:

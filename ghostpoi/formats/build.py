@@ -164,7 +164,7 @@ def file_of_rows(
     mapping, fields = _with_used_zones(source, mapping, fields)
     if reading.cluster_points:
         fields = fields.with_columns(poi=pl.lit("somewhere"))
-    complete, place, missing = complete_rows(fields, where, reading)
+    complete, place, missing = complete_rows(source, fields, where)
 
     def dates() -> list[str]:
         first = {c: rows.get_column(c).cast(pl.String, strict=False).drop_nulls().head(1) for c in rows.columns}

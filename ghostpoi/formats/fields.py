@@ -17,7 +17,7 @@ import polars as pl
 from ghostpoi.data.checkins import DATE, FIELDS, GROUP, NAME, Checkins, Longs, renumber
 from ghostpoi.errors import InputError
 from ghostpoi.formats import geometry
-from ghostpoi.formats.source import POINT, VENUE, CheckinFile, Reading, Source
+from ghostpoi.formats.source import POINT, VENUE, CheckinFile, Source
 from ghostpoi.formats.times import TIMEZONE, has_names, is_short, parse_times, split_names, stripped, zone_of
 from ghostpoi.options import option
 
@@ -31,10 +31,10 @@ LISTED = 5  # places of rows that messages name
 Where = Callable[[int], str]
 
 
-def lacks_value(frame: pl.DataFrame) -> pl.Series:
-    """Mark the rows (N,) that lack the value of a field that the file has."""
+def lacks_value(frame: pl.DataFrame) -> pl.DataFrame:
+    """Mark the rows (N,) that lack the value of a field, for each field that the file has."""
     known = [field for field in (*FIELDS, DATE, POINT, TIMEZONE) if field in frame.columns]
-    return frame.select(pl.any_horizontal(lacking(frame[field], field).alias(field) for field in known)).to_series()
+    return frame.select(lacking(frame[field], field).alias(field) for field in known)
 
 
 def lacking(column: pl.Series, field: str) -> pl.Series:
@@ -60,16 +60,28 @@ def _is_word(texts: pl.Series, words: tuple[str, ...]) -> pl.Series:
     return marked.scatter(short.filter(found), True)
 
 
-def complete_rows(frame: pl.DataFrame, where: Where, reading: Reading) -> tuple[pl.DataFrame, Where, Longs]:
-    """Return the rows that lack nothing, their places, and the numbers of the other rows, as --missing says.
+def complete_rows(source: Source, frame: pl.DataFrame, where: Where) -> tuple[pl.DataFrame, Where, Longs]:
+    """Return the rows that lack nothing, their places, and the numbers of the other rows, which --missing may refuse.
 
-    If it says to refuse them, all rows are returned: `to_checkins` refuses the first that lacks a value.
+    A time without a zone is refused later, if it needs one.
     """
-    if reading.missing not in ("keep", "drop"):
-        return frame, where, NONE
-    lacking = lacks_value(frame)
-    present = (~lacking).arg_true().to_numpy().astype(np.int64)
-    return frame.filter(~lacking), lambda row: where(int(present[row])), lacking.arg_true().to_numpy().astype(np.int64)
+    lacks = lacks_value(frame)
+    every = lacks.select(pl.any_horizontal(pl.all())).to_series()
+    if source.reading.missing in ("keep", "drop"):
+        present, missing = ((every == lack).arg_true().to_numpy().astype(np.int64) for lack in (False, True))
+        return frame.filter(~every), lambda row: where(int(present[row])), missing
+    for field in (field for field in lacks.columns if field != TIMEZONE and lacks[field].any()):
+        row, rows = int(lacks[field].arg_true()[0]), every.arg_true().to_numpy()
+        value, elsewhere = frame[field][row], source.venues and source.venues.place_of(field, frame["poi"][row])
+        word = value.strip() if isinstance(value, str) else ""
+        more = f" ({len(rows):,} rows lack a value: {places(rows, where)})" if len(rows) > 1 else ""
+        rename = "rename it if it is an id, " if field in ("user", "poi") and word else ""
+        remedy = f"fill it in, {rename}or use {option('missing', 'drop')} or {option('missing', 'keep')}"
+        stands = f"'{word}' stands for no value" if word else "is missing"
+        raise InputError(
+            f"{elsewhere or where(row)}: the {called(field)} {stands}{'' if elsewhere else more}; {remedy}"
+        )
+    return frame, where, NONE
 
 
 def none_complete(source: Source | Path) -> InputError:
@@ -241,9 +253,6 @@ def to_checkins(
             raise InputError(f"{place}: {complaint.format(shown)}; {remedy}")
 
     if not category_field:
-        frame = frame.drop("category", strict=False)
-    _refuse_missing(source, frame, where)
-    if not category_field:
         frame = frame.with_columns(category=pl.lit(NO_CATEGORY))
     groups, called_so = (_of_categories(frame, column) if category_field else {} for column in (GROUP, NAME))
     reading = source.reading
@@ -315,24 +324,6 @@ def to_checkins(
         user, venue + np.int32(1), category, degrees["lat"], degrees["lon"], time.to_numpy(),
         users, np.concatenate([[""], venues]), categories, category_field, str(source), groups, called_so,
     )  # fmt: skip
-
-
-def _refuse_missing(source: Source, frame: pl.DataFrame, where: Where) -> None:
-    """Refuse the first row that lacks a value, and count the others."""
-    for field in (f for f in (*FIELDS, DATE, POINT) if f in frame.columns):
-        if not (lacks := lacking(frame[field], field)).any():
-            continue
-        row = int(lacks.arg_true()[0])
-        value, elsewhere = frame[field][row], source.venues and source.venues.place_of(field, frame["poi"][row])
-        word = value.strip() if isinstance(value, str) else ""
-        every = lacks_value(frame).arg_true().to_numpy()
-        more = f" ({len(every):,} rows lack a value: {places(every, where)})" if len(every) > 1 else ""
-        rename = "rename it if it is an id, " if field in ("user", "poi") and word else ""
-        remedy = f"fill it in, {rename}or use {option('missing', 'drop')} or {option('missing', 'keep')}"
-        stands = f"'{word}' stands for no value" if word else "is missing"
-        raise InputError(
-            f"{elsewhere or where(row)}: the {called(field)} {stands}{'' if elsewhere else more}; {remedy}"
-        )
 
 
 def _number(column: pl.Series, decimal: str) -> pl.Series:

@@ -6,7 +6,7 @@ pandas index becomes columns, because it may reveal the venue like any column, a
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import narwhals as nw
@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ghostpoi.errors import InputError
-from ghostpoi.formats.parquet import ParquetRows
 from ghostpoi.formats.source import Source
 
 KINDS = "polars, pandas, pyarrow, DuckDB, Dask or another kind that narwhals reads"
@@ -23,22 +22,17 @@ NAMES = "the column names of the table must be distinct strings; rename them"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class FrameRows(ParquetRows):
-    """The rows of a caller's frame as Parquet holds them."""
-
-    frame: Any  # the caller's
-
-    def to_frame(self, mapping: dict[str, str]) -> Any:
-        table, known = self.grouped().replace_schema_metadata(), nw.from_native(self.frame)
-        backend, is_lazy = known.implementation, isinstance(known, nw.LazyFrame)
-        if backend.is_pandas():
-            return _as_pandas(table, self.frame)
-        eager = nw.from_arrow(table, backend="pyarrow" if is_lazy and not backend.is_polars() else backend)
-        if backend.is_polars():
-            kinds = self.frame.collect_schema()
-            eager = nw.from_native(pl.DataFrame([_as_polars(one, kinds[one.name]) for one in eager.to_native()]))
-        return (eager.lazy(backend) if is_lazy else eager).to_native()
+def framed_like(frame: Any, table: pa.Table) -> Any:
+    """Return rows as a frame of the kind of another one."""
+    known = nw.from_native(frame)
+    backend, is_lazy = known.implementation, isinstance(known, nw.LazyFrame)
+    if backend.is_pandas():
+        return _as_pandas(table, frame)
+    eager = nw.from_arrow(table, backend="pyarrow" if is_lazy and not backend.is_polars() else backend)
+    if backend.is_polars():
+        kinds = frame.collect_schema()
+        eager = nw.from_native(pl.DataFrame([_as_polars(one, kinds[one.name]) for one in eager.to_native()]))
+    return (eager.lazy(backend) if is_lazy else eager).to_native()
 
 
 def _as_polars(column: pl.Series, kind: pl.DataType) -> pl.Series:

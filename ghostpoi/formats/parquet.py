@@ -250,7 +250,11 @@ class ParquetRows(Rows):
         return _group(self.segment(), self.schema)
 
     def to_frame(self, mapping: dict[str, str]) -> Any:
-        return pl.from_arrow(self.segment())
+        if self.frame is None:
+            return pl.from_arrow(self.segment())
+        from ghostpoi.formats.frames import framed_like  # slow to import
+
+        return framed_like(self.frame, self.grouped().replace_schema_metadata())
 
     def write(self, out: BinaryIO) -> None:
         tables = (self.segment(at, GROUP) for at in range(0, len(self), GROUP))  # one at a time needs less memory

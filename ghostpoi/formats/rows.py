@@ -69,6 +69,7 @@ class Rows(ABC):
     held: Mapping[str, Any]  # the columns, of polars or pyarrow
     dialect: Dialect | None = None  # of text
     schema: Any = None  # of Parquet
+    frame: Any = field(default=None, repr=False)  # of the caller, whose rows these are, held as Parquet
     parts: tuple[str, ...] = ()  # of a folder: their names, relative to it
     part: Index = field(default_factory=lambda: np.empty(0, np.int64))  # of a folder, (N,) ascending
     tails: tuple[bytes, ...] = ()  # of a folder: what ends each part, if they are text

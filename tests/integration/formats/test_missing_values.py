@@ -192,11 +192,11 @@ def test_a_file_in_which_every_row_lacks_a_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [pl.String, pl.Categorical])
 def test_words_for_no_value_are_missing_values(text: str, field: str, kind: type[pl.DataType]) -> None:
     frame = pl.DataFrame({field: ["Nandu", text, "annul"], "category": ["NA", "None", "x"]})
-    assert lacks_value(frame.with_columns(pl.col(field).cast(kind))).to_list() == [False, True, False]
+    assert lacks_value(frame.with_columns(pl.col(field).cast(kind)))[field].to_list() == [False, True, False]
 
 
 def test_categories_may_be_called_so_but_not_by_databases() -> None:
-    assert lacks_value(pl.DataFrame({"category": ["NA", "\\N", None]})).to_list() == [False, True, True]
+    assert lacks_value(pl.DataFrame({"category": ["NA", "\\N", None]}))["category"].to_list() == [False, True, True]
 
 
 ROW = "u,v,c,1,2,3\n"
