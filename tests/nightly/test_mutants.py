@@ -43,20 +43,23 @@ STAGES: dict[str, tuple[Path, ...]] = {
     ),
     "audits/verdicts.py": (UNIT / "audits",),
     "audits/measures/accuracy.py": (UNIT / "audits",),
-    "columns/dependence.py": (UNIT / "columns", INTEGRATION / "columns"),
-    "columns/order.py": (UNIT / "columns",),
-    "columns/pairs.py": (UNIT / "columns/test_venue_pairs.py",),
+    "columns/dependence.py": tuple(UNIT / f"columns/test_{part}.py" for part in ("dependence_reference", "columns")),
+    "columns/order.py": tuple(UNIT / f"columns/test_{part}.py" for part in ("order_reference", "row_order")),
+    "columns/pairs.py": tuple(UNIT / f"columns/test_{part}.py" for part in ("pairs_reference", "venue_pairs")),
     "release/manifest.py": (
-        UNIT / "release",
+        *(UNIT / f"release/test_manifest_{part}.py" for part in ("rules", "shape")),
         INTEGRATION / "release/test_seal.py",
-        INTEGRATION / "release/test_verify.py",
     ),
-    "release/verify.py": tuple(
-        INTEGRATION / f"release/test_verify{part}.py" for part in ("", "_recomputes", "_refuses")
+    "release/verify.py": (
+        UNIT / "release/test_verified_identity.py",
+        *(INTEGRATION / f"release/test_verify{part}.py" for part in ("_refuses", "", "_recomputes")),
     ),
-    "attack/adversaries/habits.py": (UNIT / "attack/test_session_habits.py", INTEGRATION / "attack"),
+    "attack/adversaries/habits.py": tuple(
+        UNIT / f"attack/test_{part}.py" for part in ("habits_reference", "session_habits", "deconvolution")
+    ),
     "data/pseudonyms.py": (UNIT / "data/test_pseudonym_spans.py", INTEGRATION / "release/test_times.py"),
     "release/identity.py": (
+        UNIT / "release/test_verified_identity.py",
         UNIT / "columns/test_pseudonym_ids.py",
         *(INTEGRATION / f"release/test_{part}.py" for part in ("pseudonyms", "times")),
     ),
