@@ -29,10 +29,8 @@ from ghostpoi.settings import RegionSettings
 
 ABOUT = "about.json"
 VENUES = "venues.parquet"  # the id, key, position, first time and number of rows of each; the region a column names
-VENUE = "venue.npy"  # (N,) the venue of each row, from 1 in the order of their keys; 0 where a row lacks a value
-TIME = "time.npy"  # (N,) UTC seconds
-BY_USER = "by_user.npy"  # the rows that lack no value, by the keys of their users
-VENUE_KEYS, USER_KEYS = "venue_keys.npy", "user_keys.npy"  # ascending: of the venues, and of the users of BY_USER
+ROWS = "rows.parquet"  # the place, time, and keys of user and venue of each row that lacks no value, by user
+IN_GROUPS = 1 << 16  # rows of these files, so that a range of keys is found without reading all
 Keys = NDArray[np.uint64]
 
 
@@ -54,15 +52,11 @@ class Survey:
     rows: int  # that lack no value
     missing: str  # where the first row is that does; "": none does
 
-    def load(self, name: str) -> NDArray[Any]:
-        """Map an array into memory."""
-        return np.load(self.folder / name, mmap_mode="r")
 
-    def within(self, name: str, number: int, count: int) -> slice:
-        """Return where the keys of a range lie: the range of this number, of `count` of the same width."""
-        found, begins = self.load(name), [np.uint64((n << 64) // count) for n in range(count)]
-        begin, end = [*np.searchsorted(found, begins[number : number + 2]).tolist(), len(found)][:2]
-        return slice(begin, end)
+def in_range(name: str, number: int, count: int) -> pl.Expr:
+    """Choose the rows whose keys lie in the range of this number, of `count` of the same width."""
+    begin, end = ((n << 64) // count for n in (number, number + 1))
+    return pl.col(name).is_between(pl.lit(begin, pl.UInt64), pl.lit(end - 1, pl.UInt64))
 
 
 def survey(job: Job, number: int) -> None:
@@ -118,18 +112,11 @@ def with_kind(job: Job) -> Job:
 
 def _write(folder: Path, job: Job, file: CheckinFile, folder_keys: Mapping[str, str]) -> None:
     table, rows = file.table, file.all_rows
-    venues, venue = venues_of(job, file, folder_keys)
-    venues.write_parquet(folder / VENUES)
-    count = len(table) + len(file.missing)
-    for name, values in ((VENUE, (venue + 1).astype(np.int32)), (TIME, table.time)):
-        placed = np.zeros(count, values.dtype)
-        placed[file.present] = values
-        np.save(folder / name, placed)
-    user = keys(table.user_ids)[table.user]
-    by_user = np.argsort(user, kind="stable")
-    np.save(folder / BY_USER, file.present[by_user].astype(np.int32))
-    np.save(folder / USER_KEYS, user[by_user])
-    np.save(folder / VENUE_KEYS, venues["key"].to_numpy())
+    venues = venues_of(job, file, folder_keys)
+    venues.write_parquet(folder / VENUES, row_group_size=IN_GROUPS)
+    user, venue = keys(table.user_ids)[table.user], keys(table.venue_ids)[table.venue]
+    here = pl.DataFrame({"row": file.present.astype(np.int32), "time": table.time, "user": user, "venue": venue})
+    here.sort("user", maintain_order=True).write_parquet(folder / ROWS, row_group_size=IN_GROUPS)
     rows.refuse_to_join(file.path)
     kind = {
         "format": file.format, "stored": file.kind.words, "delimiter": rows.dialect.delimiter if rows.dialect else "",
@@ -143,39 +130,33 @@ def _write(folder: Path, job: Job, file: CheckinFile, folder_keys: Mapping[str, 
     (folder / ABOUT).write_text(json.dumps(about), "utf-8")
 
 
-def venues_of(job: Job, file: CheckinFile, folder_keys: Mapping[str, str]) -> tuple[pl.DataFrame, Longs]:
-    """Return the venues of a file in the order of their keys, and the place of each row's among them, (N,)."""
-    table, key = file.table, keys(file.table.venue_ids[1:])
-    order = np.argsort(key, kind="stable")
-    venue = np.argsort(order)[table.venue - 1]
-    latest = np.argsort(table.time, kind="stable")[::-1]
-    first = np.zeros(len(order), np.int64)
-    first[venue[latest]] = latest  # the last assignment, the earliest row, wins
-    return pl.DataFrame({
-        "id": pl.Series(table.venue_ids[1:][order].tolist(), dtype=pl.String), "key": key[order],
-        "lat": table.lat[first], "lon": table.lon[first], "first": table.time[first],
-        "rows": np.bincount(venue, minlength=len(order)), "region": _named(job, file, folder_keys, venue, first),
-    }), venue  # fmt: skip
+def venues_of(job: Job, file: CheckinFile, folder_keys: Mapping[str, str]) -> pl.DataFrame:
+    """Return the venues of a file in the order of their keys."""
+    table, v = file.table, file.table.venues
+    first = np.full(len(table.venue_ids), np.iinfo(np.int64).max)
+    np.minimum.at(first, table.venue, table.time)
+    rows, region = np.bincount(table.venue, minlength=len(first)), _named(job, file, folder_keys)
+    ids = pl.Series(table.venue_ids.tolist(), dtype=pl.String)
+    found = {"id": ids, "key": keys(table.venue_ids), "lat": v.lat, "lon": v.lon, "first": first, "rows": rows}
+    return pl.DataFrame(found | {"region": region})[1:].sort("key")
 
 
-def _named(job: Job, file: CheckinFile, folder_keys: Mapping[str, str], venue: Longs, first: Longs) -> pl.Series:
-    """The regions that a column or a key of the part's folders names, in the first rows of venues."""
-    column = job.region_column
-    if not column:
-        return pl.repeat("", len(first), eager=True)
-    if column in file.all_rows.columns:
-        named = file.rows.get_column(column).cast(pl.String).fill_null("")
-    elif column in folder_keys:
-        return pl.repeat(folder_keys[column], len(first), eager=True)
-    else:
+def _named(job: Job, file: CheckinFile, folder_keys: Mapping[str, str]) -> pl.Series:
+    """The region of each venue that a column or a key of the part's folders names, (V+1,)."""
+    column, table = job.region_column, file.table
+    if not column or (column in folder_keys and column not in file.all_rows.columns):
+        return pl.repeat(folder_keys.get(column, ""), len(table.venue_ids), eager=True)
+    if column not in file.all_rows.columns:
         listed = ", ".join([*file.all_rows.columns, *folder_keys])
         raise InputError(
             f"{option('map', f'region={column}')}: {file.path} has no column {column!r}; its columns are {listed}"
         )
-    found = named.gather(first)
-    if (other := found.gather(venue) != named).any():
-        raise InputError(not_of_the_venue(column, str(file.table.venue_ids[file.table.venue[other.arg_max()]])))
-    return found
+    named = file.rows.get_column(column).cast(pl.String).fill_null("").to_numpy()
+    found = np.full(len(table.venue_ids), "", object)
+    found[table.venue] = named
+    if (other := found[table.venue] != named).any():
+        raise InputError(not_of_the_venue(column, str(table.venue_ids[table.venue[other.argmax()]])))
+    return pl.Series(found.tolist(), dtype=pl.String)
 
 
 def not_of_the_venue(column: str, venue: str) -> str:
@@ -188,7 +169,7 @@ def not_of_the_venue(column: str, venue: str) -> str:
 
 
 JOINED = "venues"  # the stage that leaves the venues of a range of keys
-FOLDER, NUMBERS = "regions", "numbers.npy"  # the number of the region of each venue, in the order of their keys
+FOLDER, KEYS, NUMBERS = "regions", "keys.npy", "numbers.npy"  # all venues' keys, ascending, and their regions' numbers
 AT_ONCE = {  # in a range of keys, which bounds the memory of its task
     "venues": 2_000_000,  # a venue counts in every piece that has it: 250 bytes each time
     "rows": 4_000_000,  # of users
@@ -205,9 +186,8 @@ def join_venues(job: Job, number: int, count: int) -> None:
     place = job.result(JOINED, number)
     if is_done(place):
         return
-    each = surveys_of(job).values()
-    here = ((one.folder / VENUES, one.within(VENUE_KEYS, number, count)) for one in each)
-    found = pl.concat([pl.scan_parquet(path)[places].collect() for path, places in here])
+    every = pl.scan_parquet([one.folder / VENUES for one in surveys_of(job).values()])
+    found = every.filter(in_range("key", number, count)).collect()
     if job.region_column and (several := found.filter(pl.col("region").n_unique().over("id") > 1)).height:
         raise InputError(not_of_the_venue(job.region_column, several["id"].sort()[0]))
     joined = found.sort("first", maintain_order=True).group_by("id", maintain_order=True).agg(
@@ -226,7 +206,7 @@ def find_regions(job: Job) -> tuple[Region, ...]:
     number = _numbers(job, venues)
     by_key = np.argsort(venues["key"].to_numpy())
     with leaving(job.result(FOLDER, 0)) as folder:
-        np.save(folder / VENUE_KEYS, venues["key"].to_numpy()[by_key])
+        np.save(folder / KEYS, venues["key"].to_numpy()[by_key])
         np.save(folder / NUMBERS, number[by_key])
     ids = pl.read_parquet(tables, columns=["id"])["id"]
     return tuple(_listed(venues, number, ids.gather(by_id[np.unique(number, return_index=True)[1]])))
@@ -234,7 +214,7 @@ def find_regions(job: Job) -> tuple[Region, ...]:
 
 def regions_of(job: Job, file: CheckinFile) -> list[Region]:
     """Return the regions of a dataset that this process has read."""
-    venues = venues_of(job, file, {})[0].sort("id")
+    venues = venues_of(job, file, {}).sort("id")
     number = _numbers(job, venues)
     return _listed(venues, number, venues["id"].gather(np.unique(number, return_index=True)[1]))
 
@@ -312,12 +292,20 @@ def scatter(job: Job, number: int) -> None:
     if found is None:
         divide(job, number, np.empty(0, np.int32), None)
         return
-    folder, venue = job.result(FOLDER, 0), found.load(VENUE)
-    known, numbers = (np.load(folder / name, mmap_mode="r") for name in (VENUE_KEYS, NUMBERS))
-    of_venue = np.append(np.int32(0), numbers[np.searchsorted(known, found.load(VENUE_KEYS))])
-    of_venue[0] = of_venue[venue[venue > 0][:1]].sum()
+    own = pl.read_parquet(found.folder / ROWS, columns=["row", "venue"])
     rows = job.held.all_rows if job.held else raw_rows(job.source, piece, job.request.mapping)
-    divide(job, number, of_venue[venue], rows)
+    present, route = own["row"].to_numpy(), _regions_of(job, own["venue"])
+    placed = np.full(0 if rows is None else len(rows), route[present.argmin()] if len(route) else 0, np.int32)
+    placed[present] = route
+    divide(job, number, placed, rows)
+
+
+def _regions_of(job: Job, venue: pl.Series) -> Ints:
+    """Return the number of the region of each of these venues, given their keys."""
+    known, numbers = (np.load(job.result(FOLDER, 0) / name, mmap_mode="r") for name in (KEYS, NUMBERS))
+    each, place = np.unique(venue.to_numpy(), return_inverse=True)
+    found: Ints = numbers[np.searchsorted(known, each)][place]
+    return found
 
 
 def divide(job: Job, number: int, route: Ints, rows: Rows | None) -> None:
@@ -342,23 +330,15 @@ def find_crossings(job: Job, number: int, count: int) -> None:
     place = job.result(STAGE, number)
     if is_done(place):
         return
-    users = pl.concat([_users(job, piece, found, number, count) for piece, found in surveys_of(job).items()])
+    each = (pl.scan_parquet(one.folder / ROWS).with_columns(piece=n) for n, one in surveys_of(job).items())
+    users = pl.concat(each).filter(in_range("user", number, count)).collect()
+    users = users.with_columns(region=_regions_of(job, users["venue"]))
     rows = users.filter(pl.col("region").min().over("user") < pl.col("region").max().over("user"))
     user = rows["user"].rank("dense").to_numpy().astype(np.int32)
     crossing = regions.crossings(user, rows["time"].to_numpy(), rows["region"].to_numpy())
     found = rows.filter(pl.Series(crossing)).select("region", "piece", "row").sort("region", "piece", "row")
     with leaving(place) as folder:
         found.write_parquet(folder / CROSSINGS)
-
-
-def _users(job: Job, piece: int, found: Survey, number: int, count: int) -> pl.DataFrame:
-    """The rows of the users of a range in a piece."""
-    here = found.within(USER_KEYS, number, count)
-    row = found.load(BY_USER)[here]
-    route = np.load(job.result(FRAGMENTS, piece) / ROUTE, mmap_mode="r")
-    user, time = found.load(USER_KEYS)[here], found.load(TIME)[row]
-    rows = pl.DataFrame({"user": user, "time": time, "region": route[row], "row": row})
-    return rows.with_columns(piece=pl.lit(piece, pl.Int32))
 
 
 def crossing_rows(job: Job, region: Region, origin: Origin) -> Bools | None:

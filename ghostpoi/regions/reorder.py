@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ghostpoi.data.checkins import Checkins, Longs, concatenated
 from ghostpoi.draw.whole_table import fast_steps
@@ -21,7 +22,7 @@ from ghostpoi.formats.rows import Dialect
 from ghostpoi.formats.source import shown as as_size
 from ghostpoi.formats.written_times import with_times
 from ghostpoi.options import option
-from ghostpoi.regions.divide import VENUE, regions_in, surveys_of
+from ghostpoi.regions.divide import ROWS, regions_in, surveys_of
 from ghostpoi.regions.job import RELEASED, Job
 from ghostpoi.regions.packs import head_of, in_order, pack_by, read_groups
 from ghostpoi.regions.pieces import PIECE_ROWS, Pieces, find_pieces, raw_rows, read_piece
@@ -52,12 +53,12 @@ def origins(job: Job) -> tuple[Longs, Longs]:
     """Return the row of the table that each released row comes from, (M,), in the order of the file, and its region."""
     before, rows, regions = 0, list[Longs](), list[Longs]()
     for piece, survey in surveys_of(job).items():
-        number = before - 1 + np.cumsum(survey.load(VENUE) > 0)
+        present = np.sort(pl.read_parquet(survey.folder / ROWS, columns=["row"])["row"].to_numpy())
         found = [(g.places, r) for r in regions_in(job, piece) for g in read_groups(job.result(RELEASED, r), [piece])]
         place = np.concatenate([np.empty(0, np.int32), *(places for places, _ in found)])
         region = np.repeat([r for _, r in found], [len(places) for places, _ in found]).astype(np.int64)
         order = np.argsort(place)
-        rows.append(number[place[order]])
+        rows.append(before + np.searchsorted(present, place[order]))
         regions.append(region[order])
         before += survey.rows
     return np.concatenate(rows), np.concatenate(regions)

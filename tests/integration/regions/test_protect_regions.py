@@ -5,7 +5,6 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,9 +25,9 @@ from ghostpoi.randomness import Seed
 from ghostpoi.regions import divide, protect
 from ghostpoi.regions.dataset import Stages, fit, fit_pieces
 from ghostpoi.regions.divide import (
-    Survey,
     find_crossings,
     find_regions,
+    in_range,
     join_venues,
     keys,
     read_region,
@@ -87,19 +86,15 @@ def test_venues_and_users_are_joined_by_ranges(
 
 
 @given(st.sets(st.text(max_size=3), max_size=40), st.integers(1, 30))
-def test_ranges_hold_all_keys_in_order(ids: set[str], count: int) -> None:
-    with TemporaryDirectory() as folder:
-        np.save(Path(folder) / "keys.npy", np.sort(keys(ids)))
-        piece = Survey(Path(folder), {}, "", {}, 0, 0, "")
-        found = [piece.load("keys.npy")[piece.within("keys.npy", number, count)] for number in range(count)]
-        assert np.concatenate(found).tolist() == piece.load("keys.npy").tolist()
+def test_every_key_is_in_one_range(ids: set[str], count: int) -> None:
+    every = pl.DataFrame({"key": np.sort(keys(ids))})
+    found = [every.filter(in_range("key", number, count)) for number in range(count)]
+    assert pl.concat(found).equals(every)
 
 
-def test_ranges_have_about_the_same_size(tmp_path: Path) -> None:
-    np.save(tmp_path / "keys.npy", np.sort(keys(range(20_000))))
-    piece = Survey(tmp_path, {}, "", {}, 0, 0, "")
-    sizes = [len(piece.load("keys.npy")[piece.within("keys.npy", number, 4)]) for number in range(4)]
-    assert max(sizes) < 5300
+def test_ranges_have_about_the_same_size() -> None:
+    every = pl.DataFrame({"key": keys(range(20_000))})
+    assert max(every.filter(in_range("key", number, 4)).height for number in range(4)) < 5300
 
 
 def test_a_file_is_read_in_pieces(release: Path, tmp_path: Path) -> None:
