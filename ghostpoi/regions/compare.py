@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ghostpoi.data.checkins import Checkins, Ints
+from ghostpoi.data.checkins import Checkins, Ints, Longs
 from ghostpoi.draw.whole_table import fast_steps, prepare
 from ghostpoi.errors import InputError
 from ghostpoi.files import make_private_folder
@@ -23,7 +23,7 @@ from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, is_done, leaving
 from ghostpoi.regions.packs import read_groups, write_pack
 from ghostpoi.regions.pieces import raw_rows
 from ghostpoi.regions.protect import joint_figures, without_rows
-from ghostpoi.regions.reorder import move, origins, table_of
+from ghostpoi.regions.reorder import new_names, origins, sizes_of, table_of
 from ghostpoi.release import manifest as manifests
 from ghostpoi.release import verify as checked
 from ghostpoi.release.identity import read_map
@@ -73,7 +73,8 @@ def _divided_pair(
     clean = job_of(place / "clean", manifests.clean_source(against, manifest), asked, scale)
     written = job_of(place / "written", source, _request(manifest, fields), scale)
     reorders = asked.settings.reorders
-    if clean.pieces.names != written.pieces.names and clean.pieces.several and not reorders:
+    names = new_names(clean.pieces) if reorders else clean.pieces.names
+    if names != written.pieces.names and clean.pieces.several:
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)
     if len(clean.regions) != stated["count"]:
@@ -82,21 +83,20 @@ def _divided_pair(
     if fewer:
         numbers, withhold = range(len(clean.regions)), manifests.withholds(manifest)
         stages.run("testing columns", find_shown, clean, numbers, clean.name_of, withhold)
+    place_of_row = None
     if reorders:
-        back = _put_back(clean, written, manifest, private, place / "back", fewer)
-        if isinstance(back, Check):
-            return back
-        source, in_order = back
-        written = replace(job_of(place / "written", source, written.request, scale), checked=in_order)
+        place_of_row, checks = _clean_places(clean, written, manifest, private, fewer)
+        if place_of_row is None:
+            return checks[-1]
+        written = replace(written, checked=checks)
     source = replace(source, encoding=clean.source.encoding)
     written = replace(written, regions=clean.regions, format=clean.format, fields=fields, source=source)
     if stages.engine.has_workers:
         written = written.for_workers()
     make_private_folder(written.folder)
-    for part in range(len(clean.pieces.names)):
-        routes = [_shown_route(clean, piece.number, fewer) for piece in clean.pieces.of_part(part)]
+    for part, both in enumerate(_routes(clean, written, place_of_row, fewer)):
         with leaving(written.result(ROUTES, part)) as folder:
-            np.save(folder / ROUTE, np.concatenate(routes))
+            np.save(folder / ROUTE, both.astype(np.int32))
     every = range(len(written.pieces.pieces))
     problems = stages.run("writing", divide_release, written, every, written.pieces.name_of)
     if wrong := [problem for problem in problems.values() if problem]:
@@ -104,28 +104,31 @@ def _divided_pair(
     return clean, with_pieces(written)
 
 
-def _put_back(
-    clean: Job, written: Job, manifest: dict[str, Any], private: Path, out: Path, fewer: bool
-) -> tuple[Source, tuple[Check, ...]] | Check:
-    """Write the rows of a release in the order of the clean dataset; check their order, ids and times before."""
-    fields, settings = written.request.mapping, written.request.settings
-    table, known = table_of(written.source, written.pieces, fields), read_map(private)
+def _clean_places(
+    clean: Job, written: Job, manifest: dict[str, Any], private: Path, fewer: bool
+) -> tuple[Longs | None, tuple[Check, ...]]:
+    """Return the place of each row of a release in the dataset without the rows left out, and the checks of its order.
+
+    If its rows are not those of the dataset, return the check that fails.
+    """
+    table, known = table_of(written.source, written.pieces, written.request.mapping), read_map(private)
     shown = origins(clean)[0] if fewer else np.arange(sum(one.rows for one in clean.regions))
     if len(table) != len(known.row) or len(table) != len(shown):
-        return Check("rows", False, f"the release has {len(table):,} rows, where {len(shown):,} are expected")
+        return None, (Check("rows", False, f"the release has {len(table):,} rows, where {len(shown):,} are expected"),)
     before = table_of(clean.source, clean.pieces, clean.fields)
-    mapped = checked.map_check(known, before, shown, table, settings)
-    if not mapped.passed:
-        return mapped
-    sizes = (
-        sum(len(_shown_route(clean, piece.number, fewer)) for piece in clean.pieces.of_part(part))
-        for part in range(len(clean.pieces.names))
-    )
-    names = [out / name for name in clean.pieces.names]
-    place = np.searchsorted(shown, known.row)
-    move(written.source, written.pieces, fields, place, dict(zip(names, sizes, strict=True)), out.with_name("moving"))
-    in_order = *checked.order_check(table, manifest), mapped
-    return written.source.at(out if clean.pieces.several else names[0]), in_order
+    mapped = checked.map_check(known, before, shown, table, written.request.settings)
+    place = np.searchsorted(shown, known.row) if mapped.passed else None
+    return place, (*checked.order_check(table, manifest), mapped)
+
+
+def _routes(clean: Job, written: Job, place: Longs | None, fewer: bool) -> Iterator[Ints | Longs]:
+    """Yield the region of each row of each part of a release, and its place among the clean rows, (2, M)."""
+    routes = (_shown_route(clean, part, fewer) for part in range(len(clean.pieces.names)))
+    if place is None:
+        yield from (np.stack([route, np.arange(len(route))]) for route in routes)
+        return
+    ends: Longs = np.cumsum(np.array(sizes_of(len(place), len(written.pieces.names))))[:-1]
+    yield from np.split(np.stack([np.concatenate([*routes])[place], place]), ends, axis=1)
 
 
 def find_shown(job: Job, number: int, withhold: bool) -> None:
@@ -139,29 +142,31 @@ def find_shown(job: Job, number: int, withhold: bool) -> None:
         write_pack(folder, origin.shown(file, shown))
 
 
-def _shown_route(clean: Job, number: int, fewer: bool) -> Ints:
-    """The region of each row of a piece that the release shows."""
-    route: Ints = np.load(clean.result(FRAGMENTS, number) / ROUTE)
-    if not fewer:
-        return route
-    shown = np.zeros(len(route), bool)
-    for region in regions_in(clean, number):
-        for group in read_groups(clean.result(RELEASED, region), [number]):
-            shown[group.places] = True
-    return route[shown]
+def _shown_route(clean: Job, part: int, fewer: bool) -> Ints:
+    """The region of each row of a part that the release shows."""
+    found = []
+    for piece in clean.pieces.of_part(part):
+        found.append(np.load(clean.result(FRAGMENTS, piece.number) / ROUTE))
+        if fewer:
+            shown = np.zeros(len(found[-1]), bool)
+            for region in regions_in(clean, piece.number):
+                for group in read_groups(clean.result(RELEASED, region), [piece.number]):
+                    shown[group.places] = True
+            found[-1] = found[-1][shown]
+    return np.concatenate(found)
 
 
 def divide_release(job: Job, number: int) -> str:
     """Divide a piece of the release like its clean rows; return what is wrong with its number of rows."""
     piece = job.piece(number)
-    route: Ints = np.load(job.result(ROUTES, piece.part) / ROUTE, mmap_mode="r")[piece.before :]
+    route, place = np.load(job.result(ROUTES, piece.part) / ROUTE, mmap_mode="r")[:, piece.before :]
     rows = raw_rows(job.source, piece, job.request.mapping)
     count = 0 if rows is None else len(rows)
     last = piece == job.pieces.of_part(piece.part)[-1]
     if count > len(route) or (last and count < len(route)):
         return f"{job.pieces.names[piece.part]} has {count:,} rows, where {len(route):,} are expected"
     if not is_done(job.result(FRAGMENTS, number)):
-        divide(job, number, route[:count], rows)
+        divide(job, number, route[:count], rows, place[:count])
     return ""
 
 

@@ -308,8 +308,8 @@ def _regions_of(job: Job, venue: pl.Series) -> Ints:
     return found
 
 
-def divide(job: Job, number: int, route: Ints, rows: Rows | None) -> None:
-    """Divide the rows of a piece, which go to these regions, (N,)."""
+def divide(job: Job, number: int, route: Ints, rows: Rows | None, place: Ints | None = None) -> None:
+    """Divide the rows of a piece, which go to these regions, (N,). `place` (N,): other places than in the piece."""
     with leaving(job.result(FRAGMENTS, number)) as folder:
         np.save(folder / ROUTE, route)
         if rows is None or not len(route):
@@ -317,8 +317,9 @@ def divide(job: Job, number: int, route: Ints, rows: Rows | None) -> None:
             return
         if rows.dialect:
             (folder / TAIL).write_bytes(rows.dialect.tail)
-        order = np.argsort(route, kind="stable")
-        pack_by(folder, route[order], order, rows.take(order))
+        place = np.arange(len(route), dtype=np.int32) if place is None else place
+        order = np.lexsort((place, route))
+        pack_by(folder, route[order], place[order], rows.take(order))
 
 
 STAGE = "crossings"
@@ -362,7 +363,7 @@ def read_with_origin(job: Job, region: Region) -> tuple[CheckinFile, Origin]:
     crossing = crossing_rows(job, region, origin)
     table = replace(file.table, crossing=None if crossing is None else crossing[file.present])
     rows = file.all_rows
-    if job.pieces.several:  # a dataset of one file has no parts
+    if job.pieces.several and not job.checked:  # a dataset of one file has no parts
         of_piece = np.array([piece.part for piece in job.pieces.pieces])
         numbers, part = np.unique(of_piece[origin.piece], return_inverse=True)
         rows = rows.in_parts(tuple(job.pieces.names[number] for number in numbers), part, (b"",) * len(numbers))
@@ -374,6 +375,13 @@ def read_joint(job: Job) -> CheckinFile:
     return _read(job, joint(job.regions), str(job.pieces.path))[0]
 
 
+def file_of(job: Job, rows: Rows, named: str) -> CheckinFile:
+    """Find the check-ins in rows of a dataset, which are in order."""
+    source = job.source.at(Path(named))
+    ordered = replace(source, reading=replace(source.reading, order=""))
+    return replace(file_of_rows(ordered, rows, job.format, job.fields), source=source)
+
+
 def _read(job: Job, regions: Sequence[Region], named: str) -> tuple[CheckinFile, Origin]:
     """Read the rows of some regions, in the order of the dataset."""
     numbers = sorted(region.number for region in regions)
@@ -383,11 +391,9 @@ def _read(job: Job, regions: Sequence[Region], named: str) -> tuple[CheckinFile,
     piece_of = np.repeat([piece for piece, _ in found], [*map(len, places)]).astype(np.int32)
     origin, rows = Origin(piece_of, np.concatenate(places)), rows_of([group for _, group in found], named)
     del found  # which may be large
-    if len(regions) > 1:
-        order = np.lexsort((origin.place, origin.piece))
+    if len(regions) > 1 or job.checked:  # the rows of a release in another order know their places in the dataset
+        order = np.lexsort((origin.place, np.zeros_like(piece_of) if job.checked else piece_of))
         origin, rows = Origin(origin.piece[order], origin.place[order]), rows.take(order)
-    source = job.source.at(Path(named))
-    ordered = replace(source, reading=replace(source.reading, order=""))  # the rows of each part are in order
-    file = replace(file_of_rows(ordered, rows, job.format, job.fields), source=source)
+    file = file_of(job, rows, named)
     groups = job.category_groups or file.table.category_groups
     return replace(file, table=replace(file.table, category_groups=groups)), origin

@@ -67,7 +67,7 @@ class Job:
     device: str = "auto"  # where models run, as the publisher named it: machines differ
     file: CheckinFile | None = None  # all rows, if the dataset is one region in memory
     held: CheckinFile | None = None  # its only piece, if this process has read it
-    checked: tuple[Check, ...] = ()  # of a release whose rows were put back in the order of the file
+    checked: tuple[Check, ...] = ()  # of a release in another order than its dataset: the checks of its order
 
     @staticmethod
     def whole(file: CheckinFile, request: RowsRequest) -> "Job":

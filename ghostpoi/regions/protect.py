@@ -19,18 +19,18 @@ from ghostpoi.draw.publication import Checkpoint, device_for
 from ghostpoi.draw.table import protect_table
 from ghostpoi.errors import ConnectionLost, EngineFailed, InputError, RegionsFailed
 from ghostpoi.files import make_folder, make_private_folder
-from ghostpoi.formats import CheckinFile, Rows
+from ghostpoi.formats import CheckinFile
 from ghostpoi.options import option
 from ghostpoi.progress import Report, Say
 from ghostpoi.regions import job as jobs
 from ghostpoi.regions.columns import check_columns, test_all_columns
 from ghostpoi.regions.dataset import Stages, TaskFailed, divided, job_of, read_here
-from ghostpoi.regions.divide import TAIL, read_with_origin, regions_in
+from ghostpoi.regions.divide import read_with_origin
 from ghostpoi.regions.engine import Failure, Scale, engine_of
-from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, Region, is_done, leaving, make_inside
-from ghostpoi.regions.packs import head_of, in_order, numbers_of, read_groups, write_pack
+from ghostpoi.regions.job import RELEASED, Job, Region, is_done, leaving, make_inside
+from ghostpoi.regions.packs import head_of, numbers_of, write_pack
 from ghostpoi.regions.pieces import content_hash
-from ghostpoi.regions.reorder import table_of, write_changed, write_part
+from ghostpoi.regions.reorder import released_rows, table_of, tail_of, write_changed, write_part
 from ghostpoi.release import make, private_folder
 from ghostpoi.release.identity import MAP, check_span
 from ghostpoi.release.manifest import store_manifest
@@ -146,23 +146,12 @@ def assemble(job: Job, part: int) -> None:
     """Write a part of the release."""
     if is_done(job.result(PARTS, part)):
         return
-    name, pieces = job.pieces.names[part], job.pieces.of_part(part)
-    rows = (found for piece in pieces if (found := _released_rows(job, piece.number, name)) is not None)
+    pieces = job.pieces.of_part(part)
+    rows = (found for piece in pieces if (found := released_rows(job, piece.number)) is not None)
     regions = (job.result(RELEASED, region.number) for region in job.regions)
     head = head_of(next(folder for folder in regions if numbers_of(folder)))  # what a part without rows begins with
-    tail = job.result(FRAGMENTS, pieces[-1].number) / TAIL
     with leaving(job.result(PARTS, part)) as folder:
-        write_part(folder / PART, rows, head, tail.read_bytes() if tail.exists() else b"")
-
-
-def _released_rows(job: Job, piece: int, name: str) -> Rows | None:
-    """Return the released rows of a piece in the order of the dataset, if any. Each region has read its own back."""
-    regions = (job.result(RELEASED, region) for region in regions_in(job, piece))
-    groups = [group for folder in regions for group in read_groups(folder, [piece])]
-    places = np.concatenate([group.places for group in groups]) if groups else np.empty(0)
-    if len(np.unique(places)) < len(places):
-        raise ValueError("two regions hold the same row")
-    return in_order(groups, name) if groups else None
+        write_part(folder / PART, rows, head, tail_of(job, part))
 
 
 WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
@@ -263,9 +252,6 @@ def _released(job: Job, request: ReleaseRequest, run: Run, stages: Stages, say: 
     return job, manifest
 
 
-ORDERED = "ordered"  # the released rows under clean ids and times
-
-
 def _write(
     staging: Path, run: Run, request: ReleaseRequest, job: Job, manifest: dict[str, Any], stages: Stages,
     clean: Checkins | None,
@@ -273,21 +259,21 @@ def _write(
     """Write the content of the release folder. `clean`: all clean rows, if the release has other ids or times."""
     data = staging / "checkins" if job.pieces.several else staging / job.pieces.names[0]
     out = data if job.pieces.several else staging
-    shutil.rmtree(job.folder / ORDERED, ignore_errors=True)  # of a run that was killed
-    folder = out if clean is None else make_inside(job.folder, ORDERED)
-    make_folder(folder)
-    stages.run("writing", assemble, job, range(len(job.pieces.names)), job.pieces.names.__getitem__)
-    for part, name in enumerate(job.pieces.names):
-        if not is_done(made := job.result(PARTS, part)):
-            raise jobs.unseen(job.folder)
-        make_folder((folder / name).parent)
-        try:
-            os.link(made / PART, folder / name)  # so that a run that is killed later finds it again
-        except OSError:  # another file system
-            shutil.copyfile(made / PART, folder / name)
-        (folder / name).chmod(0o644)
+    make_folder(out)
     if clean is not None:
-        manifest |= write_changed(job, clean, folder, out, run.folder / MAP)
+        stages.report("writing", 0)
+        manifest |= write_changed(job, clean, out, run.folder / MAP)
+    else:
+        stages.run("writing", assemble, job, range(len(job.pieces.names)), job.pieces.names.__getitem__)
+        for part, name in enumerate(job.pieces.names):
+            if not is_done(made := job.result(PARTS, part)):
+                raise jobs.unseen(job.folder)
+            make_folder((out / name).parent)
+            try:
+                os.link(made / PART, out / name)  # so that a run that is killed later finds it again
+            except OSError:  # another file system
+                shutil.copyfile(made / PART, out / name)
+            (out / name).chmod(0o644)
     manifest["data"] = make.located(data, manifest["data"])
     store_manifest(staging, manifest, request.private)
 

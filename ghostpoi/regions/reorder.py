@@ -1,10 +1,10 @@
-"""Rows of a dataset in another order: that of a release with pseudonyms or other times, and back to that of the file.
+"""The rows of a release leave their regions: in the order of the dataset or, with other ids or times, in another.
 
 Regions are protected under the user ids and times of the file, in its order. Then the ids, times and places of all rows
 are drawn as in memory, which takes about 200 bytes per row; the rows themselves move block by block.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
@@ -16,21 +16,20 @@ import polars as pl
 from ghostpoi.data.checkins import Checkins, Longs, concatenated
 from ghostpoi.draw.whole_table import fast_steps
 from ghostpoi.errors import InputError
-from ghostpoi.files import make_folder, make_private_folder, replacing, save_arrays
+from ghostpoi.files import make_private_folder, replacing, save_arrays
 from ghostpoi.formats import Rows, Source
 from ghostpoi.formats.rows import Dialect
 from ghostpoi.formats.source import shown as as_size
 from ghostpoi.formats.written_times import with_times
 from ghostpoi.options import option
-from ghostpoi.regions.divide import ROWS, regions_in, surveys_of
-from ghostpoi.regions.job import RELEASED, Job
+from ghostpoi.regions.divide import ROWS, TAIL, file_of, regions_in, surveys_of
+from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job
 from ghostpoi.regions.packs import head_of, in_order, pack_by, read_groups
-from ghostpoi.regions.pieces import PIECE_ROWS, Pieces, find_pieces, raw_rows, read_piece
+from ghostpoi.regions.pieces import PIECE_ROWS, Pieces, read_piece
 from ghostpoi.release import identity
 
 MOVED = "moved"  # blocks of rows on their way
 MEMORY = 200  # bytes for each row of which the id and the time are changed
-Change = Callable[[Rows, slice], Rows]
 
 
 def table_of(source: Source, pieces: Pieces, mapping: dict[str, str], memory: int | None = None) -> Checkins:
@@ -64,71 +63,78 @@ def origins(job: Job) -> tuple[Longs, Longs]:
     return np.concatenate(rows), np.concatenate(regions)
 
 
-def write_changed(job: Job, clean: Checkins, ordered: Path, out: Path, private: Path) -> dict[str, Any]:
-    """Give the rows of a release, which lie in the order of the file, new ids, times and places.
+def released_rows(job: Job, piece: int) -> Rows | None:
+    """Return the released rows of a piece in the order of the dataset, if any. Each region has read its own back."""
+    folders = (job.result(RELEASED, region) for region in regions_in(job, piece))
+    groups = [group for folder in folders for group in read_groups(folder, [piece])]
+    places = np.concatenate([group.places for group in groups]) if groups else np.empty(0)
+    if len(np.unique(places)) < len(places):
+        raise ValueError("two regions hold the same row")
+    return in_order(groups, job.pieces.names[job.pieces.pieces[piece].part]) if groups else None
 
-    Write them to a folder, and what undoes that to a private file; return what the manifest says about it.
+
+def tail_of(job: Job, part: int) -> bytes:
+    """Return what ends the last line of a part, if it is text."""
+    tail = job.result(FRAGMENTS, job.pieces.of_part(part)[-1].number) / TAIL
+    return tail.read_bytes() if tail.exists() else b""
+
+
+def new_names(pieces: Pieces) -> tuple[str, ...]:
+    """Return the names of the parts of a release whose rows stand in another order."""
+    ending = min(Path(name).suffix for name in pieces.names)
+    return tuple(f"part-{n:05}{ending}" for n in range(len(pieces.names))) if pieces.several else pieces.names
+
+
+def sizes_of(rows: int, parts: int) -> list[int]:
+    """Return how many rows each part of a release has if they stand in another order."""
+    return np.bincount(np.arange(rows) * parts // max(1, rows), minlength=parts).tolist()
+
+
+def write_changed(job: Job, clean: Checkins, out: Path, private: Path) -> dict[str, Any]:
+    """Write the rows of a release to a folder, with new ids, times and places.
+
+    Write what undoes that to a private file; return what the manifest says about it.
     """
-    settings, fields, pieces = job.request.settings, job.fields, job.pieces
-    source = job.source.at(ordered if pieces.several else ordered / pieces.names[0])
-    written = find_pieces(source)
-    file = next(found for piece in written.pieces if (found := read_piece(source, piece, fields)))
-    table, (shown, region) = table_of(source, written, fields), origins(job)
-    most = file.rows.largest_number(fields["user"]) if settings.hides_users else None
-    new = identity.draw(clean, shown, settings, job.seed, most)
+    settings, user, count, work = job.request.settings, job.fields["user"], len(job.pieces.names), job.folder / MOVED
+    shown, region = origins(job)
+    released = ((p, rows) for p in job.pieces.pieces if (rows := released_rows(job, p.number)) is not None)
+    _, some = first = next(released)
+    file = file_of(job, some, str(job.pieces.path))
+    new = identity.draw(clean, shown, settings, job.seed, some.largest_number(user) if settings.hides_users else None)
     place = np.empty(len(clean), np.int64)
     place[new.row] = np.arange(len(new.row))
     place, ids = place[shown], new.released_ids
-    count, ending = len(pieces.names), min(Path(name).suffix for name in pieces.names)
-    names = tuple(f"part-{n:05}{ending}" for n in range(count)) if pieces.several else pieces.names
-    sizes = np.bincount(np.arange(len(place)) * count // max(1, len(place)), minlength=count).tolist()
-
-    def change(rows: Rows, at: slice) -> Rows:
-        rows = rows.replace_ids(fields["user"], ids[at]) if settings.hides_users else rows
-        return with_times(file, rows, new.time[at]) if settings.identity.times != "keep" else rows
-
-    parts = {out / name: size for name, size in zip(names, sizes, strict=True)}
-    move(source, written, fields, place, parts, job.folder / MOVED, change)
-    with replacing(private, mode=0o600) as stored:
-        save_arrays(stored, {"shown": new.row, **identity.map_arrays(clean, new)})
-    # A step is counted where both its ends are in one region, as verify counts it.
-    unit = np.unique(np.stack([region, new.number[shown]]), axis=1, return_inverse=True)[1].reshape(-1)
-    shows = replace(table, user=unit.astype(np.int32), time=new.time[place])
-    speed = fast_steps(shows, settings.speed.limit_kmh, settings.speed.min_gap_s)
-    return {"identity": new.public, "speed": speed}
-
-
-def move(
-    source: Source, pieces: Pieces, mapping: dict[str, str], place: Longs, parts: Mapping[Path, int], work: Path,
-    change: Change = lambda rows, at: rows,
-) -> None:  # fmt: skip
-    """Write the rows of a dataset, each at its place over all parts, (M,), which have so many rows each."""
-    ends = np.cumsum([0, *parts.values()])
+    ends = np.cumsum([0, *sizes_of(len(shown), count)])
     blocks = np.concatenate([np.arange(a, b, PIECE_ROWS) for a, b in pairwise(ends)])
     make_private_folder(work)
-    tails, folders, at = dict[int, bytes](), list[Path](), 0
-    for piece in pieces.pieces:
-        rows = raw_rows(source, piece, mapping)
-        if rows is None or not len(rows):
-            continue
+    tails, tables, folders, at = [b""], list[Checkins](), list[Path](), 0
+    for piece, rows in chain([first], released):
+        tables.append(file_of(job, rows, str(job.pieces.path)).table)
+        tails.append(tail_of(job, piece.part))
         folders.append(work / f"{piece.number:06}")
         make_private_folder(folders[-1])
-        tails[piece.part] = rows.dialect.tail if rows.dialect else b""
         here, at = place[at : at + len(rows)], at + len(rows)
         order = np.argsort(here)
         block = np.searchsorted(blocks, here[order], "right") - 1
         pack_by(folders[-1], block, (here[order] - blocks[block]).astype(np.int32), rows.take(order))
-    for path, (begin, end) in zip(parts, pairwise(ends), strict=True):
-        own = np.flatnonzero((blocks >= begin) & (blocks < end)).tolist()
-        make_folder(path.parent)
-        write_part(path, _gathered(folders, own, blocks, path.name, change), head_of(folders[0]), max(tails.values()))
 
-
-def _gathered(folders: Sequence[Path], numbers: list[int], blocks: Longs, name: str, change: Change) -> Iterator[Rows]:
-    """Yield the rows of blocks, each in its order."""
-    for number in numbers:
+    def changed(number: int, name: str) -> Rows:
         rows = in_order([group for folder in folders for group in read_groups(folder, [number])], name)
-        yield change(rows, slice(blocks[number], blocks[number] + len(rows)))
+        here = slice(blocks[number], blocks[number] + len(rows))
+        rows = rows.replace_ids(user, ids[here]) if settings.hides_users else rows
+        return with_times(file, rows, new.time[here]) if settings.identity.times != "keep" else rows
+
+    for name, (begin, end) in zip(new_names(job.pieces), pairwise(ends), strict=True):
+        own = np.flatnonzero((blocks >= begin) & (blocks < end)).tolist()
+        write_part(out / name, (changed(number, name) for number in own), head_of(folders[0]), max(tails))
+    with replacing(private, mode=0o600) as stored:
+        save_arrays(stored, {"shown": new.row, **identity.map_arrays(clean, new)})
+    # A step is counted where both its ends are in one region, as verify counts it.
+    unit = np.unique(np.stack([region, new.number[shown]]), axis=1, return_inverse=True)[1].reshape(-1)
+    table = concatenated(tables, str(job.pieces.path))
+    shows = replace(table, user=unit.astype(np.int32), time=new.time[place])
+    speed = fast_steps(shows, settings.speed.limit_kmh, settings.speed.min_gap_s)
+    return {"identity": new.public, "speed": speed}
 
 
 def write_part(path: Path, rows: Iterator[Rows], head: Any, tail: bytes) -> None:
