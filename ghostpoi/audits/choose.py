@@ -322,7 +322,7 @@ def try_table(table: Checkins, option: Option, asked: Asked, attacks: Attacks, w
         away = given_away(found, {})
     else:
         raise TooFew
-    return Tried(found, away, genuine_rows(whole, settings.method, np.arange(rows), venue)["left_genuine"]["rows"])
+    return Tried(found, away, genuine_rows(whole, settings.method, np.arange(rows), venue)["left_genuine"])
 
 
 def _decide(asked: Asked, tried: Sequence[Option], tries: _Tries, report: Report) -> dict[str, Any]:

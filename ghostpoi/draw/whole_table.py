@@ -383,7 +383,7 @@ def hidden_rows(whole: WholeTable) -> dict[str, int]:
     }  # fmt: skip
 
 
-def genuine_rows(whole: WholeTable, method: AnyMethod, row: Longs, released: Ints | Longs) -> dict[str, dict[str, Any]]:
+def genuine_rows(whole: WholeTable, method: AnyMethod, row: Longs, released: Ints | Longs) -> dict[str, int]:
     """Count the released rows (N,) that show their clean venue: left genuine, or drawn from a set that includes it.
 
     `released` (N,) is the venue of each in the numbering of the table. A row is left genuine if it has no candidate, or
@@ -392,10 +392,7 @@ def genuine_rows(whole: WholeTable, method: AnyMethod, row: Longs, released: Int
     """
     same = released == whole.table.venue[row]
     chance = whole.has_candidates[row] if method.own_sets else np.zeros(len(row), bool)
-    return {
-        name: {"rows": int(found.sum()), "share": round(float(found.mean()), 3) if len(row) else 0.0}
-        for name, found in (("left_genuine", same & ~chance), ("drawn_own", same & chance))
-    }
+    return {"left_genuine": int((same & ~chance).sum()), "drawn_own": int((same & chance).sum())}
 
 
 def fast_steps(table: Checkins, limit_kmh: float, min_gap_s: float) -> dict[str, float]:

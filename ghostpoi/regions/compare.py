@@ -22,11 +22,12 @@ from ghostpoi.regions.engine import Engine, Scale
 from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, is_done, leaving
 from ghostpoi.regions.packs import read_groups, write_pack
 from ghostpoi.regions.pieces import raw_rows
-from ghostpoi.regions.protect import joint_figures, without_rows
+from ghostpoi.regions.protect import without_rows
 from ghostpoi.regions.reorder import new_names, origins, sizes_of, table_of
 from ghostpoi.release import manifest as manifests
 from ghostpoi.release import verify as checked
 from ghostpoi.release.identity import read_map
+from ghostpoi.release.plan import joint_speed, stated
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.release.verify import Check
 from ghostpoi.settings import RegionSettings
@@ -66,9 +67,9 @@ def _divided_pair(
     stages: Stages,
 ) -> tuple[Job, Job] | Check:  # fmt: skip
     """Divide a clean dataset and its release; return both, or the check that fails if they do not fit together."""
-    stated, fields = manifest["regions"], manifest["columns"]["fields"]
-    values = {name: stated[name] for name in ("gap_km", "most_venues", "most_rows") if name in stated}
-    scale = Scale(settings=RegionSettings(**values), region_column=str(stated.get("column", "")))
+    rule, fields = manifest["regions"], manifest["columns"]["fields"]
+    values = {name: rule[name] for name in ("gap_km", "most_venues", "most_rows") if name in rule}
+    scale = Scale(settings=RegionSettings(**values), region_column=str(rule.get("column", "")))
     source, asked = manifests.data_source(release, manifest, against.limit), _request(manifest, mapping or fields)
     clean = job_of(place / "clean", manifests.clean_source(against, manifest), asked, scale)
     written = job_of(place / "written", source, _request(manifest, fields), scale)
@@ -77,8 +78,8 @@ def _divided_pair(
     if names != written.pieces.names and clean.pieces.several:
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)
-    if len(clean.regions) != stated["count"]:
-        return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {stated['count']:,}")
+    if len(clean.regions) != rule["count"]:
+        return Check("regions", False, f"the file has {len(clean.regions):,} regions, not {rule['count']:,}")
     fewer = bool(manifest["rows"]["withheld"] or manifest["rows"].get("missing", {}).get("dropped"))
     if fewer:
         numbers, withhold = range(len(clean.regions)), manifests.withholds(manifest)
@@ -207,14 +208,13 @@ def verify(
         clean, written, stages = pair
         checks.append(checked.stated_check(release, manifest, written.file))
         each = [*stages.regions("comparing", compare_region, clean, None, written, manifest, private).values()]
-        speed = {name: sum(one.speed[name] for one in each) for name in ("steps", "steps_over_limit")}
-        checks.append(counted_speed(each[0].speed | speed, manifest, last=False))
+        checks.append(counted_speed(joint_speed([one.speed for one in each]), manifest, last=False))
         if written.file:
             checks += [*checked.order_check(written.file.table, manifest), *each[0].checks]
         else:
             checks += [*written.checked, Check("regions", True, f"{len(each):,} regions"), *_joined(clean, each)]
-        found = [(one.figures, one.moved) for one in each if one.figures and one.moved]
-        return [*checks, *(figure_checks(joint_figures(found), manifest) if len(found) == len(each) else [])]
+        found = [one.figures for one in each if one.figures]
+        return [*checks, *(figure_checks(stated(found), manifest) if len(found) == len(each) else [])]
 
 
 def compare_region(clean: Job, number: int, written: Job, manifest: dict[str, Any], private: Path) -> "Comparison":

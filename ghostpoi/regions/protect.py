@@ -6,15 +6,13 @@ import pickle
 import shutil
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ghostpoi import formats
-from ghostpoi.data.checkins import Checkins, duplicates
-from ghostpoi.data.displacement import Moves, moves, published, without_category
+from ghostpoi.data.checkins import Checkins
 from ghostpoi.draw.publication import Checkpoint, device_for
 from ghostpoi.draw.table import protect_table
 from ghostpoi.errors import ConnectionLost, EngineFailed, InputError, RegionsFailed
@@ -34,7 +32,7 @@ from ghostpoi.regions.reorder import released_rows, table_of, tail_of, write_cha
 from ghostpoi.release import make, private_folder
 from ghostpoi.release.identity import MAP, check_span
 from ghostpoi.release.manifest import store_manifest
-from ghostpoi.release.plan import ReleasedRows, is_small, plan, release_rows, tell_duplicates, without_draws
+from ghostpoi.release.plan import ReleasedRows, joint_speed, plan, release_rows, stated, tell_duplicates
 from ghostpoi.release.private_folder import PRIVATE_PAIRS, Note, ReleaseRequest, Run
 
 PER_ROW = ("user", "venue", "category", "lat", "lon", "time", "crossing")
@@ -52,38 +50,7 @@ def without_rows(file: CheckinFile, dropped: Sequence[str] = ()) -> CheckinFile:
     )
 
 
-SHARES = ("left_genuine", "drawn_own")  # of all released rows
-Figures = tuple[dict[str, Any], Moves]  # the manifest of a region, and how far its rows were moved
-
-
-def joint_figures(stored: Sequence[Figures]) -> dict[str, Any]:
-    """Return the sections `rows`, `plausibility` and `data` of a manifest, given those and the moves of all regions."""
-    each, moved = zip(*stored, strict=True)
-    total = sum(one["data"]["rows"] for one in each)
-    rows = reduce(_added, (one["rows"] for one in each))
-    for name in (name for name in SHARES if name in rows):
-        rows[name]["share"] = round(rows[name]["rows"] / total, 3) if total else 0.0
-    joint = each[0]["plausibility"]
-    if len(each) > 1:
-        measures = published(Moves.added(moved).measures)
-        joint = without_category(measures) if joint["category_match"] is None else measures
-    found = {"rows": rows, "plausibility": joint, "data": {"rows": total}}
-    return without_draws(found) if is_small(rows) and joint is not None else found
-
-
-def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    """Add two trees of numbers."""
-    keys = dict.fromkeys([*one, *two])
-    return {
-        key: _added(one.get(key, {}), two.get(key, {}))
-        if isinstance(one.get(key, two.get(key)), dict)
-        else one.get(key, 0) + two.get(key, 0)
-        for key in keys
-    }
-
-
-FIGURES, PAIRS = "figures", "pairs.npz"  # the manifest of a region and how far its rows were moved; its pairs
-REPEATS = "duplicates"  # in the manifest of a region, but not of the release: how many of its rows repeat others
+FIGURES, PAIRS = "figures", "pairs.npz"  # the manifest of a region and its figures; its pairs
 
 
 def protect_region(job: Job, number: int) -> None:
@@ -99,15 +66,15 @@ def protect_region(job: Job, number: int) -> None:
     # Models and checkpoints, which are needed until the region is done.
     work = make_inside(job.folder, "work", f"{number:06}")
     with leaving(place) as folder:
-        released, figures = _protected(work, job, region, file)
+        released = _protected(work, job, region, file)
         write_pack(folder, origin.shown(file, released.shown), released.rows if len(released.rows) else None)
         make.write_pairs(folder / PAIRS, released)
-        (folder / FIGURES).write_bytes(pickle.dumps(figures))
+        (folder / FIGURES).write_bytes(pickle.dumps((released.manifest, released.figures)))
     shutil.rmtree(work, ignore_errors=True)  # another worker may do the same task, and be done
 
 
-def _protected(work: Path, job: Job, region: Region, file: CheckinFile) -> tuple[ReleasedRows, Figures]:
-    """Return the released rows of a region, as they read back, and its figures."""
+def _protected(work: Path, job: Job, region: Region, file: CheckinFile) -> ReleasedRows:
+    """Return the released rows of a region, as they read back."""
     request, seed, quiet = job.request, job.seed, lambda text: None
     columns = job.columns if len(job.regions) > 1 else None  # a single region was tested as a whole, and is again
     # Ids and times are drawn for all regions at once.
@@ -119,20 +86,17 @@ def _protected(work: Path, job: Job, region: Region, file: CheckinFile) -> tuple
     released = replace(released, rows=released.rows.whole.with_line_end())
     withheld = not len(released.shown) and not len(file.kept)
     written = without_rows(file) if withheld else make.write_data(make.in_memory(file), file, released)
-    described, table = make.described_data(request, file, released, written), released.whole.table
-    moved = moves(table.venues, table.venue, venues.poi).to_the_metre
-    private = {REPEATS: duplicates(table)}
-    return replace(released, rows=written.all_rows), (released.manifest | described | private, moved)
+    released = released.with_manifest(make.described_data(request, file, released, written))
+    return replace(released, rows=written.all_rows)
 
 
 def joint_manifest(job: Job, say: Say) -> dict[str, Any]:
     """Join the manifests of all regions; tell how many rows repeat others."""
-    stored = [pickle.loads((folder / FIGURES).read_bytes()) for folder in job.results(RELEASED)]
-    each = [manifest for manifest, _ in stored]
-    tell_duplicates(sum(one.pop(REPEATS) for one in each), say)
-    found, first = joint_figures(stored), each[0]
-    steps = {name: sum(one["speed"][name] for one in each) for name in ("steps", "steps_over_limit")}
-    joint: dict[str, Any] = first | found | {"speed": first["speed"] | steps, "data": first["data"] | found["data"]}
+    each, figures = zip(*(pickle.loads((one / FIGURES).read_bytes()) for one in job.results(RELEASED)), strict=True)
+    tell_duplicates(sum(one.duplicates for one in figures), say)
+    found, data = stated(figures), each[0]["data"]
+    speed = joint_speed([one["speed"] for one in each])
+    joint: dict[str, Any] = each[0] | found | {"speed": speed, "data": data | found["data"]}
     if len(job.regions) == 1:
         return joint
     most = {name: getattr(job.settings, name) for name in ("most_venues", "most_rows")}
@@ -155,7 +119,7 @@ def assemble(job: Job, part: int) -> None:
 
 
 WORLD = "world"  # how folders in the folder of a run begin that hold the results of tasks
-LAYOUT = "repeats"  # of the results: those of older versions are useless
+LAYOUT = "figures"  # of the results: those of older versions are useless
 
 
 Made = tuple[dict[str, Any], ReleasedRows | None]  # the manifest; the rows, if all were in memory at once

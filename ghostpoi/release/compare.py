@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ghostpoi.columns import Tests
 from ghostpoi.data.candidates import CHUNK, steps_kmh
 from ghostpoi.data.checkins import Bools, Ints, Longs
-from ghostpoi.data.displacement import Moves, moves
 from ghostpoi.data.geo import over_limit
 from ghostpoi.draw.crowds import LEARNED
 from ghostpoi.draw.methods.base import KeepsCategory
@@ -24,7 +23,7 @@ from ghostpoi.formats.written_times import with_times
 from ghostpoi.options import option
 from ghostpoi.release.identity import hidden, read_map
 from ghostpoi.release.manifest import settings_of, with_groups, withholds
-from ghostpoi.release.plan import figures, in_file
+from ghostpoi.release.plan import Figures, counted, in_file
 from ghostpoi.release.series.ledger import read_fields, read_table
 from ghostpoi.release.venue_files import files_beside
 from ghostpoi.release.verify import Check, differences, hidden_check, map_check
@@ -116,8 +115,7 @@ class Comparison:
     """What was found, and the figures of the release as they follow from it; none if a check made them meaningless."""
 
     checks: list[Check]
-    figures: dict[str, Any] | None = None
-    moved: Moves | None = None
+    figures: Figures | None = None
     speed: dict[str, float] = field(default_factory=dict)  # the steps over the limit
 
 
@@ -181,9 +179,8 @@ def comparison(
         *_kept(clean, [*changed, *dropped], hidden(table, settings), settings.keeps_category),
         *_beside(clean, written, manifest),
     ]
-    found = figures(whole, settings.method, Substitution(released, emptied), shown, clean.counted, whole_file)
-    found["data"] = {"rows": len(shown) + clean.counted.get("kept", 0)}
-    return Comparison(checks, found, moves(table.venues, table.venue, released).to_the_metre)
+    drawn_again = Substitution(released, emptied)
+    return Comparison(checks, counted(whole, settings.method, drawn_again, shown, clean.counted))
 
 
 def _parts(clean: Rows, written: Rows, reorders: bool, whole_file: bool) -> list[Check]:

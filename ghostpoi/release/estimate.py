@@ -145,7 +145,7 @@ def _outcomes(whole: WholeTable, users: Bools, released: Ints, settings: Publica
     row = np.flatnonzero(users[whole.table.user] & np.isin(np.arange(len(whole.table)), whole.shown(withhold=False)))
     clean, new = whole.table.venue[row], released[row]
     genuine = genuine_rows(whole, settings.method, row, new)
-    left, own = (genuine[name]["rows"] / len(row) for name in ("left_genuine", "drawn_own"))
+    left, own = (genuine[name] / len(row) for name in ("left_genuine", "drawn_own"))
     moved = displacement(whole.table.venues, clean, new)
     return {
         "substitution_rate": float((clean != new).mean()),

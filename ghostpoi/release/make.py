@@ -30,7 +30,7 @@ from ghostpoi.randomness import Seed
 from ghostpoi.release import identity, private_folder
 from ghostpoi.release.identity import MAP, PAIRS
 from ghostpoi.release.manifest import store_manifest
-from ghostpoi.release.plan import Plan, ReleasedRows, plan, release_rows
+from ghostpoi.release.plan import Plan, ReleasedRows, plan, release_rows, stated
 from ghostpoi.release.private_folder import Note, ReleaseRequest, RowsRequest, Run
 from ghostpoi.release.venue_files import data_name, venue_file
 
@@ -172,15 +172,17 @@ def located(data: Path, described: dict[str, Any]) -> dict[str, Any]:
 def described_data(
     request: RowsRequest, file: CheckinFile, released: ReleasedRows, written: CheckinFile
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what the manifest says about the data as it reads back."""
-    speed, stated, beside = request.settings.speed, file.reading.stated, released.beside
+    """Return what the manifest says about the rows, and about the data as it reads back."""
+    rule, reading, beside = request.settings.speed, file.reading.stated, released.beside
     data: dict[str, Any] = {"format": file.format}
-    if stated:
-        data["reading"] = stated | ({"venues": venue_file(file)} if file.venues else {})
+    if reading:
+        data["reading"] = reading | ({"venues": venue_file(file)} if file.venues else {})
     if beside:
         data["beside"] = {name: hashlib.sha256(content).hexdigest() for name, content in beside.items()}
-    data["rows"] = len(written.table) + len(written.kept)
-    return {"speed": fast_steps(written.table, speed.limit_kmh, speed.min_gap_s), "data": data}
+    found = stated([released.figures])
+    speed = fast_steps(written.table, rule.limit_kmh, rule.min_gap_s)
+    data |= found.pop("data")
+    return found | {"speed": speed, "data": data}
 
 
 def in_memory(file: CheckinFile, beside: Mapping[str, bytes] | None = None) -> Source:

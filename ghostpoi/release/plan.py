@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,9 @@ from ghostpoi.columns.classify import Tests, constant_within
 from ghostpoi.columns.dependence import value_codes
 from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.checkins import Checkins, Longs, duplicates
-from ghostpoi.data.displacement import displacement, published, without_category
+from ghostpoi.data.displacement import Moves, moves, published, without_category
 from ghostpoi.draw import whole_table
-from ghostpoi.draw.methods import AnyMethod, FreeDraw
+from ghostpoi.draw.methods import AnyMethod
 from ghostpoi.draw.publication import Publication, described
 from ghostpoi.draw.walks import Substitution
 from ghostpoi.draw.whole_table import WholeTable, prepare
@@ -38,44 +39,67 @@ if TYPE_CHECKING:
     from ghostpoi.release.series.ledger import Series
 
 
-FEW_ROWS = 100  # of a release
+FEW_ROWS = 100  # of a release: figures of draws would reveal the venues of single rows
 GROUPS = ("in_sessions", "outside_sessions")
+SHARES = ("left_genuine", "drawn_own")  # of all released rows
 # Counts that say nothing about draws, nor how many of a few rows are at homes.
 BY_RULE = dict.fromkeys(GROUPS, ("rows", "no_candidate")) | {"hidden": ("withheld",)}
 
 
-def figures(
-    whole: WholeTable, method: AnyMethod, released: Substitution, shown: Longs, missing: Mapping[str, int],
-    whole_file: bool,
-) -> dict[str, Any]:  # fmt: skip
-    """Return the sections `rows` and `plausibility` of the manifest. `shown` are the rows that are not withheld.
+@dataclass(frozen=True)
+class Figures:
+    """What a region, or a file that is one region, adds to the figures of a release."""
 
-    `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine. Figures of a region, which
-    is not the `whole_file`, are joined to those of others.
+    rows: dict[str, Any]  # a tree of counts
+    moved: Moves  # to the metre
+    p95_km: float  # exact, which no sum of counts is
+    released: int  # rows
+    hides_draws: bool  # because some repeat those of an earlier release
+    category: bool
+    duplicates: int  # which only the publisher is told
+
+
+def counted(
+    whole: WholeTable, method: AnyMethod, released: Substitution, shown: Longs, missing: Mapping[str, int]
+) -> Figures:
+    """Count the rows of a release. `shown` are those that are not withheld.
+
+    `missing` counts the rows that lack a value: kept or dropped. A kept row is left genuine.
     """
     genuine, kept = whole_table.genuine_rows(whole, method, shown, released.poi[shown]), missing.get("kept", 0)
-    if kept:
-        every = {name: one["rows"] + kept * (name == "left_genuine") for name, one in genuine.items()}
-        genuine = {name: {"rows": n, "share": round(n / (len(shown) + kept), 3)} for name, n in every.items()}
-    moved = published(displacement(whole.table.venues, whole.table.venue, released.poi))
-    rows: dict[str, Any] = {
+    rows = {
         **whole_table.count_rows(whole, released), "withheld": len(whole.table) - len(shown),
-        "hidden": whole_table.hidden_rows(whole), **genuine, **({"missing": dict(missing)} if missing else {}),
+        "hidden": whole_table.hidden_rows(whole), **genuine, "left_genuine": genuine["left_genuine"] + kept, **({"missing": dict(missing)} if missing else {}),
     }  # fmt: skip
-    found = {"rows": rows, "plausibility": moved if whole.table.category_field else without_category(moved)}
-    return without_draws(found) if whole_file and (whole.repeated.any() or is_small(rows)) else found
+    moved, category = moves(whole.table.venues, whole.table.venue, released.poi), bool(whole.table.category_field)
+    counts, high = moved.to_the_metre, moved.measures["p95_km"]
+    return Figures(rows, counts, high, len(shown) + kept, bool(whole.repeated.any()), category, duplicates(whole.table))
 
 
-def is_small(rows: Mapping[str, Any]) -> bool:
-    """Return whether a release has so few rows that figures of draws would reveal the venues of single ones."""
-    return bool(sum(rows[name]["rows"] for name in GROUPS) < FEW_ROWS)
+def stated(each: Sequence[Figures]) -> dict[str, Any]:
+    """Return the sections `rows`, `plausibility` and `data` of a manifest, given the figures of all regions."""
+    empty: dict[str, Any] = {}
+    rows, total = reduce(added, (one.rows for one in each), empty), sum(one.released for one in each)
+    rows |= {name: {"rows": rows[name], "share": round(rows[name] / total, 3) if total else 0.0} for name in SHARES}
+    measures = Moves.added([one.moved for one in each]).measures
+    moved = published(measures | {"p95_km": each[0].p95_km} if len(each) == 1 else measures)
+    if any(one.hides_draws for one in each) or sum(rows[name]["rows"] for name in GROUPS) < FEW_ROWS:
+        by_rule = {name: {key: rows[name][key] for key in keys} for name, keys in BY_RULE.items()}
+        rows = {name: value for name, value in (rows | by_rule).items() if name != "drawn_own"}
+        return {"rows": rows, "plausibility": None, "data": {"rows": total}}
+    moved = moved if each[0].category else without_category(moved)
+    return {"rows": rows, "plausibility": moved, "data": {"rows": total}}
 
 
-def without_draws(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures without the outcomes of draws and without plausibility."""
-    rows = {name: value for name, value in found["rows"].items() if name != "drawn_own"}
-    by_rule = {name: {key: rows[name][key] for key in keys} for name, keys in BY_RULE.items()}
-    return found | {"rows": rows | by_rule, "plausibility": None}
+def added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    """Add two trees of numbers."""
+    both = {key: (one.get(key, 0), two.get(key, 0)) for key in one | two}
+    return {k: added(a or {}, b or {}) if isinstance(a or b, dict) else a + b for k, (a, b) in both.items()}
+
+
+def joint_speed(each: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Add up what regions count of their steps."""
+    return each[0] | {name: sum(one[name] for one in each) for name in ("steps", "steps_over_limit")}
 
 
 @dataclass(frozen=True)
@@ -88,7 +112,6 @@ class Plan:
     rows: Rows  # without the columns that the release leaves out
     series: "SeriesRelease | None"  # to which the release belongs
     whole: WholeTable
-    whole_file: bool  # else a region
     in_order: bool = False  # whether rows keep their users, times and order, which change once regions are joined
 
 
@@ -98,6 +121,7 @@ class ReleasedRows:
 
     rows: Rows
     manifest: dict[str, Any]  # everything in it is public
+    figures: Figures  # of which it states some
     beside: dict[str, bytes]  # files that belong to the data: the table of venues
     whole: WholeTable
     venues: Substitution  # of all clean rows
@@ -146,12 +170,11 @@ def plan(
     tell_duplicates(duplicates(table), say)
     lap("reading and testing columns")
     whole = prepare(table, settings, whole_file, part.kept if part else None)
-    anywhere = isinstance(settings.method, FreeDraw)
     if not reorders:
-        check_sets(file, None if anywhere else whole.venue_sets)
-    check_zones(file, columns.change, whole, anywhere)
+        check_sets(file, whole.venue_sets)
+    check_zones(file, columns.change, whole)
     lap("finding candidates")
-    return Plan(request, file, columns, rows, part, whole, whole_file)
+    return Plan(request, file, columns, rows, part, whole)
 
 
 def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows:
@@ -200,12 +223,12 @@ def release_rows(plan: Plan, released: Substitution, seed: Seed) -> ReleasedRows
         },
         **({} if new is None else {"identity": new.public}),
         **(series.public if series else {}),
-        **figures(whole, settings.method, released, shown, file.counted, plan.whole_file),
     }
     venues, users = whole.table.venue_ids[released.poi[shown]], whole.table.user_ids[whole.table.user[shown]]
     users = users if new is None else new.released_ids
     beside = files_beside(file, request.keep, request.drop, settings.hide, venues, users)
-    return ReleasedRows(rows, manifest, beside, whole, released, shown, new)
+    found = counted(whole, settings.method, released, shown, file.counted)
+    return ReleasedRows(rows, manifest, found, beside, whole, released, shown, new)
 
 
 def _taken_for_utc(file: CheckinFile) -> str | None:
@@ -265,8 +288,8 @@ def check_kept(file: CheckinFile, settings: Publication) -> str | None:
     return f"{count}: kept as they are, so they show genuine visits; {option('missing', 'drop')} leaves them out"
 
 
-def check_zones(file: CheckinFile, change: list[str], whole: WholeTable, anywhere: bool) -> None:
-    """Refuse a file in which a venue can become one of another zone. `anywhere`: any venue can become any other."""
+def check_zones(file: CheckinFile, change: list[str], whole: WholeTable) -> None:
+    """Refuse a file in which a venue can become one of another zone."""
     column = file.mapping.get(TIMEZONE)
     if column is None or column not in change:
         return
@@ -274,13 +297,25 @@ def check_zones(file: CheckinFile, change: list[str], whole: WholeTable, anywher
     of_venue = np.zeros(len(table.venue_ids), np.int64)
     of_venue[table.venue] = zone
     pairs = ((of_venue, whole.venue_sets), (of_venue[whole.data.vocabulary.venue], whole.session_sets))
-    leave = (sets.everywhere or ((sets.poi > 0) & (own[sets.poi] != own[:, None])).any() for own, sets in pairs)
-    if anywhere or not constant_within(zone, table.venue) or any(leave):
+    leave = (sets.everywhere or leaving(own, sets) for own, sets in pairs)
+    if not constant_within(zone, table.venue) or any(leave):
         raise InputError(
             f"{file.path}: a venue can become one of another time zone, and the column {column!r} would change its "
             "times; write all times in UTC, or keep the column at your own risk with "
             f"{option('keep', column, shown=quote)}"
         )
+
+
+def leaving(of_venue: Longs, sets: Candidates) -> tuple[int, int] | None:
+    """Return two values of `of_venue` (V+1,) of which a venue with the first can become one with the second, if any."""
+    if sets.everywhere:
+        other = np.flatnonzero(of_venue[1:] != of_venue[1]) + 1
+        return (int(of_venue[1]), int(of_venue[other[0]])) if len(other) else None
+    differs = (sets.poi > 0) & (of_venue[sets.poi] != of_venue[:, None])
+    if not differs.any():
+        return None
+    venue, at = np.argwhere(differs)[0]
+    return int(of_venue[venue]), int(of_venue[sets.poi[venue, at]])
 
 
 PART = "the part of the folder"
@@ -314,28 +349,18 @@ def check_parts(file: CheckinFile, change: list[str]) -> None:
             raise InputError(f"{file.path}: {division.what} {found}, so it could reveal clean venues; {REMEDY}")
 
 
-def check_sets(file: CheckinFile, sets: Candidates | None) -> None:
+def check_sets(file: CheckinFile, sets: Candidates) -> None:
     """Refuse a folder that is divided by venue, say by city, if a venue can become one of another part.
 
-    Rows stay in their part, so it would reveal that they moved. `sets` are the candidate sets of the table's venues;
-    None: any venue can become any other.
+    Rows stay in their part, so it would reveal that they moved. `sets` are the candidate sets of the table's venues.
     """
     for division in _divisions(file):
-        if (of_venue := division.of_venues(file.table)) is None:
-            continue
-        if sets is None:
-            first = of_venue[1]
-            second = of_venue[1:][of_venue[1:] != first][0]
-        else:
-            other = (sets.poi > 0) & (of_venue[sets.poi] != of_venue[:, None])
-            if not other.any():
-                continue
-            venue, at = np.argwhere(other)[0]
-            first, second = of_venue[venue], of_venue[sets.poi[venue, at]]
-        raise InputError(
-            f"{file.path}: its parts follow from the venue, and a venue of {division.names[first]} can become one of "
-            f"{division.names[second]}, so the part would reveal clean venues; {REMEDY}"
-        )
+        of_venue = division.of_venues(file.table)
+        if of_venue is not None and (found := leaving(of_venue, sets)):
+            raise InputError(
+                f"{file.path}: its parts follow from the venue, and a venue of {division.names[found[0]]} can become "
+                f"one of {division.names[found[1]]}, so the part would reveal clean venues; {REMEDY}"
+            )
 
 
 def _divisions(file: CheckinFile) -> Iterator[_Division]:

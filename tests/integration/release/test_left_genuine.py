@@ -46,7 +46,7 @@ def test_the_count_is_that_of_the_rows_and_verify_can_recompute_it(method: str, 
     settings = settings_of(made.manifest)
     every = np.arange(len(venue))
     found = genuine_rows(prepare(clean.table, settings), settings.method, every, venue)
-    assert found == {name: rows[name] for name in found}
+    assert found == {name: rows[name]["rows"] for name in found}
 
 
 def test_the_first_line_after_the_status_says_it() -> None:
