@@ -98,11 +98,9 @@ def draw(
     whole: WholeTable, released: Ints, noise: ByContent, speed: SpeedSettings, *, keep_clean: bool
 ) -> Substitution:
     """Draw a venue for every row of `released` (N,) that is 0, by the weights of its set."""
-    table, venues, row = whole.table, whole.table.venues, whole.order.leading
-    trail = np.cumsum(np.diff(table.user[row], prepend=-1) != 0)
-    trails = Trails(trail, table.time[row], table.venue[row], venues.lat, venues.lon, whole.venue_sets)
-    found = walk(trails, released[row], noise.take(row).uniform("outside"), speed, keep_clean=keep_clean)
-    out, emptied = released.copy(), np.zeros(len(table), bool)
+    row = whole.order.leading
+    found = walk(whole.trails, released[row], noise.take(row).uniform("outside"), speed, keep_clean=keep_clean)
+    out, emptied = released.copy(), np.zeros(len(released), bool)
     out[row], emptied[row] = found.poi, found.mask_emptied
     return _for_all(whole, released, Substitution(out, emptied))
 

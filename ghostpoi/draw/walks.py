@@ -143,12 +143,12 @@ def walk(
     by_wave = undecided[stable_order(wave)]
     for at in np.split(by_wave, np.cumsum(np.bincount(wave))[:-1]) if len(by_wave) else []:
         for part in np.split(at, range(TRAILS_AT_ONCE, len(at), TRAILS_AT_ONCE)):
-            chosen[part], emptied[part] = _draw(trails, part, (chosen, decided), uniform[part], speed, keep_clean)
+            chosen[part], emptied[part] = draw_at(trails, part, (chosen, decided), uniform[part], speed, keep_clean)
         progress(len(at))
     return Substitution(chosen, emptied)
 
 
-def _draw(
+def draw_at(
     trails: Trails, at: Longs, around: tuple[Ints, Ints], uniform: Floats, speed: SpeedSettings, keep_clean: bool
 ) -> tuple[Ints, Bools]:
     """Draw check-ins (B,). `around` holds the venues that count for the next check-in, and for the one before."""

@@ -27,7 +27,7 @@ from ghostpoi.draw.methods import AnyMethod
 from ghostpoi.draw.methods.base import CATEGORY_HOURS, LEARNED_GROUPS
 from ghostpoi.draw.noise import ByContent, hashed, plain
 from ghostpoi.draw.publication import Publication
-from ghostpoi.draw.walks import Substitution, number_of_set
+from ghostpoi.draw.walks import Substitution, Trails, number_of_set
 from ghostpoi.errors import InputError
 from ghostpoi.options import option
 from ghostpoi.randomness import Seed
@@ -178,6 +178,13 @@ class WholeTable:
     def drawn_sessions(self) -> Sessions:
         """The check-ins in sessions that do not take another row's release."""
         return self.order.without_followers(self.order.arranged(self.data.all))
+
+    @property
+    def trails(self) -> Trails:
+        """The rows of each user that take no other row's release."""
+        table, venues, row = self.table, self.table.venues, self.order.leading
+        trail = np.cumsum(np.diff(table.user[row], prepend=-1) != 0)
+        return Trails(trail, table.time[row], table.venue[row], venues.lat, venues.lon, self.venue_sets)
 
     def noise(self, seed: Seed) -> ByContent:
         """Return the numbers that decide the draws of all rows."""

@@ -9,13 +9,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.columns import Tests
-from ghostpoi.data.candidates import CHUNK, steps_kmh
+from ghostpoi.data.candidates import CHUNK, Candidates
 from ghostpoi.data.checkins import Bools, Ints, Longs
 from ghostpoi.data.geo import over_limit
 from ghostpoi.draw.crowds import LEARNED
 from ghostpoi.draw.methods.base import KeepsCategory
 from ghostpoi.draw.publication import Publication
-from ghostpoi.draw.walks import Substitution
+from ghostpoi.draw.walks import Substitution, Trails, draw_at
 from ghostpoi.draw.whole_table import WholeTable, category_groups, has_donor, places_of, prepare
 from ghostpoi.formats import CheckinFile, Rows
 from ghostpoi.formats.rows import difference
@@ -68,46 +68,25 @@ def allowed_speed(whole: WholeTable, released: Ints, emptied: Bools, rule: Speed
 
 def emptied_sets(whole: WholeTable, released: Ints, rule: SpeedSettings) -> Bools:
     """Mark the rows whose candidates were all too far away, given the released venues (N,)."""
-    table, sessions = whole.table, whole.drawn_sessions
+    table, s, vocabulary, venues = whole.table, whole.drawn_sessions, whole.data.vocabulary, whole.table.venues
     emptied = np.zeros(len(table), bool)
-    # In sessions, a venue must be reachable from the position before.
-    later = np.ones(sessions.positions, bool)
-    later[sessions.start[:-1]] = False
-    at = np.flatnonzero(later)
-    row, before = sessions.row[at], sessions.row[at - 1]
-    near = (released[before], table.time[row] - table.time[before])
-    inside = whole.data.vocabulary.venue[whole.session_sets.poi]
-    emptied[row] = _none_feasible(whole, inside, sessions.poi[at], [near], rule)
-    # Outside, from the row before and, if it was decided earlier, to the row after.
-    order = whole.order.leading
-    n, decided = len(order), whole.in_session | whole.repeated
-    place = np.flatnonzero(~decided[order])
-    row, before, after = order[place], order[np.maximum(place - 1, 0)], order[np.minimum(place + 1, n - 1)]
-    has_before = (place > 0) & (table.user[before] == table.user[row])
-    has_after = (place + 1 < n) & (table.user[after] == table.user[row]) & decided[after]
-    neighbours = [
-        (np.where(has_before, released[before], 0), np.where(has_before, table.time[row] - table.time[before], 0)),
-        (np.where(has_after, released[after], 0), np.where(has_after, table.time[after] - table.time[row], 0)),
-    ]
-    emptied[row] = _none_feasible(whole, whole.venue_sets.poi, table.venue[row], neighbours, rule)
+    sets = np.zeros((len(table.venue_ids), whole.session_sets.poi.shape[1]), np.int32)
+    sets[vocabulary.venue] = vocabulary.venue[whole.session_sets.poi]
+    anchor, inside = vocabulary.venue[s.poi], Candidates(sets, np.zeros(len(sets)))
+    trails = Trails(s.session_of(), s.time, anchor, venues.lat, venues.lon, inside)
+    drawn, nothing = released[s.row], np.zeros(s.positions, np.int32)
+    emptied[s.row] = _emptied(trails, np.arange(s.positions), (drawn, nothing), rule)
+    row, decided = whole.order.leading, whole.in_session | whole.repeated
+    before = np.where(decided[row], released[row], 0)  # what was known when rows outside sessions were drawn
+    at = np.flatnonzero(before == 0)
+    emptied[row[at]] = _emptied(whole.trails, at, (released[row], before), rule)
     return emptied[whole.order.first]
 
 
-def _none_feasible(
-    whole: WholeTable, sets: Ints, anchor: Ints, neighbours: list[tuple[Ints, Longs]], rule: SpeedSettings
-) -> Bools:
-    """Mark the anchors (B,) whose set is not empty but has no venue that keeps the limit to all neighbours."""
-    venues, found = whole.table.venues, np.zeros(len(anchor), bool)
-    for at in range(0, len(anchor), CHUNK):
-        part = slice(at, at + CHUNK)
-        options = sets[anchor[part]]  # (B, K)
-        kmh = [
-            steps_kmh(venues.lat, venues.lon, near[part], options, gap[part], rule.min_gap_s)
-            for near, gap in neighbours
-        ]  # fmt: skip
-        feasible = (options > 0) & (np.max(kmh, axis=0) <= rule.limit_kmh)
-        found[part] = (options > 0).any(axis=1) & ~feasible.any(axis=1)
-    return found
+def _emptied(trails: Trails, at: Longs, around: tuple[Ints, Ints], rule: SpeedSettings) -> Bools:
+    parts = (at[begin : begin + CHUNK] for begin in range(0, len(at), CHUNK))
+    found = [draw_at(trails, part, around, np.zeros(len(part)), rule, keep_clean=False)[1] for part in parts]
+    return np.concatenate([np.empty(0, bool), *found])
 
 
 @dataclass(frozen=True)
