@@ -16,8 +16,7 @@ from benchmarks import slow_reference
 from ghostpoi.data import prepared
 from ghostpoi.data.prepared import Prepared
 from ghostpoi.data.sessions import Sessions
-from ghostpoi.draw.model_rounds import Substituter
-from ghostpoi.draw.model_walk import Walker
+from ghostpoi.draw.model_walk import Substituter, Walker
 from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.publication import Publication, Task, publication
 from ghostpoi.draw.scoring import Options, Position

@@ -127,7 +127,7 @@ def _named(asked: dict[str, Any]) -> list[str]:
 
 def _estimate(json: bool, asked: dict[str, Any]) -> None:
     from ghostpoi.api.given import Given, divided, rows_request, source_of
-    from ghostpoi.release.estimate import estimate
+    from ghostpoi.release.make import estimate
 
     if asked["series"]:
         raise InputError(f"{option('dry_run')} estimates a release that stands alone; leave {option('series')} out")

@@ -43,7 +43,7 @@ def publish(
         return _draw_freely(task, method, noise, report)
     if not method.needs_torch:
         return _draw_by_weight(task, noise, report)
-    from ghostpoi.draw.model_rounds import run
+    from ghostpoi.draw.model_walk import run
 
     if device is None:
         raise ValueError(f"{method!r} needs a device for its models")

@@ -22,8 +22,7 @@ from ghostpoi.regions.engine import Engine, Scale
 from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, is_done, leaving
 from ghostpoi.regions.packs import read_groups, write_pack
 from ghostpoi.regions.pieces import raw_rows
-from ghostpoi.regions.protect import without_rows
-from ghostpoi.regions.reorder import new_names, origins, sizes_of, table_of
+from ghostpoi.regions.protect import new_names, origins, sizes_of, table_of, without_rows
 from ghostpoi.release import manifest as manifests
 from ghostpoi.release import verify as checked
 from ghostpoi.release.identity import read_map

@@ -82,8 +82,8 @@ print(json.dumps(results))
 KILL: dict[str, dict[str, Any]] = {
     "before the trajectory LM": {"call": ["ghostpoi.models.trajectory_lm", "train"], "count": 1, "after": False},
     "before the LM is kept": {"call": ["ghostpoi.models.trajectory_lm", "train"], "count": 1, "after": True},
-    "in warm-up": {"call": ["ghostpoi.draw.model_rounds", "_refit"], "count": 1, "after": False},
-    "after warm-up": {"call": ["ghostpoi.draw.model_rounds", "_refit"], "count": 1, "after": True},
+    "in warm-up": {"call": ["ghostpoi.draw.model_walk", "_refit"], "count": 1, "after": False},
+    "after warm-up": {"call": ["ghostpoi.draw.model_walk", "_refit"], "count": 1, "after": True},
     "while storing a checkpoint": {"replace": "checkpoint.safetensors", "count": 1},
     "during the first round": {
         "call": ["ghostpoi.draw.methods.ghost", "Ghost", "choose"],

@@ -1,4 +1,4 @@
-"""The base classes of methods. A method proposes released venues; `draw.model_rounds` enforces the rules."""
+"""The base classes of methods. A method proposes released venues; `draw.model_walk` enforces the rules."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

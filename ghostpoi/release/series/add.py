@@ -11,7 +11,7 @@ import polars as pl
 from ghostpoi.columns import Tests, VenueColumns
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.draw import table as rows_outside_sessions
-from ghostpoi.draw.catalogue import Catalogue, KeptCrowds, check_method, with_crowds
+from ghostpoi.draw.catalogue import Catalogue, KeptCrowds, check_method, join, with_crowds
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.draw.noise import ByContent, plain
 from ghostpoi.draw.publication import Publication
@@ -26,7 +26,6 @@ from ghostpoi.release.identity import NewUsers, draw, numbers
 from ghostpoi.release.manifest import MANIFEST
 from ghostpoi.release.private_folder import ReleaseRequest, keyed_hash
 from ghostpoi.release.series import ledger
-from ghostpoi.release.series.joining import join
 from ghostpoi.release.series.ledger import ROWS, USERS, Entry, Series, kept, row_keys
 from ghostpoi.stores import fetched
 

@@ -9,7 +9,7 @@ from conftest import checkins
 from small_city import SETS, called, city, release, sentence, settings
 
 from ghostpoi.draw.whole_table import prepare
-from ghostpoi.release import estimate
+from ghostpoi.release import make
 
 CLOSE = 0.05  # two draws of the small city's thousand rows differ by 0.02 (a standard deviation) by chance
 
@@ -61,7 +61,7 @@ def test_a_sample_has_enough_rows_and_a_session() -> None:
     rows += [(f"b{k}", f"v{k % 2}", 0) for k in range(100)]
     whole = prepare(checkins(rows), settings("random"))
     for least in (1, 40, 130, 1000):
-        users = estimate._sample(whole, least)
+        users = make._sample(whole, least)
         assert users[0]
         assert users[whole.table.user].sum() >= min(least, 130)
-    assert not estimate._sample(whole, 1).all()
+    assert not make._sample(whole, 1).all()

@@ -19,8 +19,7 @@ from ghostpoi.data.places import of_sessions, slot_of
 from ghostpoi.draw.methods import KEEP, METHODS, Method
 from ghostpoi.draw.methods.ghost import Ghost, Random
 from ghostpoi.draw.methods.unlearnable import TsUeCalibrated
-from ghostpoi.draw.model_rounds import BrokenMethod, Substituter
-from ghostpoi.draw.model_walk import Walker
+from ghostpoi.draw.model_walk import BrokenMethod, Substituter, Walker
 from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.publication import Task, publication
 from ghostpoi.draw.scoring import Position, sample, with_entropy_floor

@@ -10,10 +10,9 @@ import pytest
 import torch
 from small_city import prepared, settings, task_of
 
-from ghostpoi.draw import model_rounds as publisher_module
 from ghostpoi.draw import model_walk
 from ghostpoi.draw.methods import METHODS
-from ghostpoi.draw.model_rounds import Substituter
+from ghostpoi.draw.model_walk import Substituter
 from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.publication import Checkpoint, Task
 from ghostpoi.draw.table import publish, units
@@ -46,7 +45,7 @@ class Killed(Exception):
 
 def kill_at(patch: pytest.MonkeyPatch, name: str, count: int, after: bool) -> None:
     """Raise at the count-th refit or round, before it does anything or after all that it does."""
-    owner = publisher_module if name == "_refit" else Substituter
+    owner = model_walk if name == "_refit" else Substituter
     real: Callable[..., object] = getattr(owner, name)
     calls = 0
 

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from ghostpoi.data.checkins import Ints, Longs
 from ghostpoi.draw.methods import METHODS, FreeDraw, Method
 from ghostpoi.draw.methods.ghost import Ghost
-from ghostpoi.draw.model_rounds import Substituter
+from ghostpoi.draw.model_walk import Substituter
 from ghostpoi.draw.noise import ByPosition
 from ghostpoi.draw.publication import Publication, Task
 from ghostpoi.draw.scoring import Position

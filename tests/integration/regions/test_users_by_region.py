@@ -11,7 +11,7 @@ from small_city import called, sentence
 from small_world import manifest, parts, rows
 
 from ghostpoi.data.synthetic_files import write_city
-from ghostpoi.regions import reorder
+from ghostpoi.regions import protect
 from ghostpoi.release.identity import MAP
 
 LOCAL, SHIFT = ("--engine", "local"), ("--times", "shift", "--pseudonyms", "session")
@@ -123,7 +123,7 @@ def test_the_memory_that_ids_and_times_need_is_counted(tmp_path: Path) -> None:
     data = parts(tmp_path / "data", 3)
     words = ("protect", data, "-o", tmp_path / "r", *WORDS, *LOCAL, *SHIFT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reorder, "MEMORY", 10**7)
+        patch.setattr(protect, "MEMORY", 10**7)
         said = sentence(called(*words, "--memory", "2GB"))
     assert "other user ids and times are drawn over all rows, which needs" in said
     assert not (tmp_path / "r").exists()
@@ -137,7 +137,7 @@ def test_a_run_that_ends_while_rows_move_goes_on(tmp_path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(reorder, "pack_by", full)
+        patch.setattr(protect, "pack_by", full)
         said = sentence(called("protect", data, "-o", tmp_path / "r", *WORDS, *LOCAL, *SHIFT))
     assert said.endswith("free some space or choose other folders, then continue with --resume")
     assert not (tmp_path / "r").exists()

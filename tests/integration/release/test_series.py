@@ -30,10 +30,9 @@ from small_city import Release, called
 
 import ghostpoi
 from ghostpoi.data.checkins import Checkins
-from ghostpoi.draw.catalogue import Catalogue
+from ghostpoi.draw.catalogue import Catalogue, join
 from ghostpoi.draw.methods.base import LEARNED_GROUPS
 from ghostpoi.draw.methods.crowd import Crowd
-from ghostpoi.release.series.joining import join
 from ghostpoi.settings import HideSettings
 
 NEW_IDS = ("--pseudonyms", "file")

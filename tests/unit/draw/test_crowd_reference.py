@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.data.geo import chord, haversine_km, unit_sphere
-from ghostpoi.draw import partition
-from ghostpoi.draw.crowds import Dividing, find
-from ghostpoi.draw.partition import divide
+from ghostpoi.draw.crowds import Dividing, _bisected, divide, find
 
 Point = np.ndarray
 
@@ -61,7 +59,7 @@ def groups_of(number: np.ndarray) -> list[list[int]]:
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(2, 6))
 def test_groups_start_as_those_of_a_plain_program(seed: int, count: int, size: int) -> None:
     point, weight = scattered(seed, count)
-    order, bounds, _ = partition._bisected(point, weight, np.zeros(count, np.int64), size)
+    order, bounds, _ = _bisected(point, weight, np.zeros(count, np.int64), size)
     found = [sorted(order[a:b].tolist()) for a, b in pairwise(bounds)]
     assert found == [sorted(group) for group in cut(list(range(count)), point, weight, max(1, count // size))]
 
@@ -71,7 +69,7 @@ def test_two_groups_exchange_as_in_a_plain_program(seed: int, count: int, size: 
     """Afterwards neither of two neighbours gains by another exchange, and the groups are more compact."""
     point, weight = scattered(seed, max(count, 2 * size))
     part = np.zeros(len(point), np.int64)
-    order, bounds, _ = partition._bisected(point, weight, part, size)
+    order, bounds, _ = _bisected(point, weight, part, size)
     before = [order[a:b].tolist() for a, b in pairwise(bounds)]
     after = groups_of(divide(point, weight, part, size))
     assert sorted(map(len, before)) == sorted(map(len, after))

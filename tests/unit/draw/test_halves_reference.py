@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.data.geo import chord, unit_sphere
-from ghostpoi.draw.crowds import Dividing, find
-from ghostpoi.draw.partition import LONELY
+from ghostpoi.draw.crowds import LONELY, Dividing, find
 
 
 def apart(point: np.ndarray) -> np.ndarray:

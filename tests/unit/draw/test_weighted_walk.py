@@ -13,7 +13,7 @@ from ghostpoi.draw.methods import METHODS, Method
 from ghostpoi.draw.methods.base import Position, Tensor
 from ghostpoi.draw.methods.crowd import Crowd
 from ghostpoi.draw.methods.ghost import Random
-from ghostpoi.draw.model_rounds import run
+from ghostpoi.draw.model_walk import run
 from ghostpoi.draw.publication import Task
 from ghostpoi.draw.table import publish
 from ghostpoi.draw.whole_table import prepare
