@@ -78,7 +78,7 @@ def protect(door: Door, given: Given) -> Release[Any]:
     """
     from ghostpoi import formats
     from ghostpoi.regions.protect import make_release
-    from ghostpoi.release.make import given_seed, release_in_memory, work
+    from ghostpoi.release.make import given_seed, release_in_memory
     from ghostpoi.release.private_folder import ReleaseRequest
 
     if given.output is None:
@@ -93,7 +93,7 @@ def protect(door: Door, given: Given) -> Release[Any]:
     rows = rows_request(given, fields, texts)
     rows = replace(rows, seed=given_seed(given.seed, given.allow_short_seed, door.say))
     file = source_of(given.source, given.reading)
-    with door.bar(1.0 if at_scale else work(rows.settings)) as report:
+    with door.bar(1.0) as report:
         if given.output is None:
             made = release_in_memory(rows, formats.read(file, rows.mapping), door.say, report)
             return Release(made.manifest, made.rows, pairs=_pairs(made) if given.pairs else None)

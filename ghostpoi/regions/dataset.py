@@ -60,13 +60,19 @@ class Stages:
         numbers = range(len(job.regions)) if numbers is None else numbers
         if job.file:  # its only region is here: nothing is to be handed out
             return {number: task(job, number, *more) for number in numbers}
-        return _all_done(self.tried(label, task, job, numbers, *more, on_gpu=on_gpu, by_region=True), job.name_of)
+        return self.run(label, task, job, numbers, job.name_of, *more, on_gpu=on_gpu, by_region=True)
 
     def run(
-        self, label: str, task: Task, job: Job, numbers: Sequence[int], named: Callable[[int], str], *more: object
-    ) -> dict[int, Any]:
+        self, label: str, task: Task, job: Job, numbers: Sequence[int], named: Callable[[int], str], *more: object,
+        on_gpu: bool = False, by_region: bool = False,
+    ) -> dict[int, Any]:  # fmt: skip
         """Run a task for all numbers, which messages call by these names; refuse to go on if one failed."""
-        return _all_done(self.tried(label, task, job, numbers, *more), named)
+        found, failed = self.tried(label, task, job, numbers, *more, on_gpu=on_gpu, by_region=by_region)
+        for failure in sorted(failed, key=lambda one: not one.refused):
+            if failure.refused:
+                raise InputError(failure.why)  # its input cannot be used, or what has this name does not fit
+            raise TaskFailed(f"{named(failure.number)}: {failure.why}")
+        return {number: found[number] for number in sorted(found)}
 
     def tried(
         self, label: str, task: Task, job: Job, numbers: Sequence[int], *more: object,
@@ -91,15 +97,6 @@ class Stages:
 
 class TaskFailed(InputError):
     """A task failed though its input can be used, for example for lack of memory."""
-
-
-def _all_done(found: tuple[dict[int, Any], list[Failure]], named: Callable[[int], str]) -> dict[int, Any]:
-    """Return the results; if a task failed, its input cannot be used, or what has this name does not fit."""
-    for failure in sorted(found[1], key=lambda one: not one.refused):
-        if failure.refused:
-            raise InputError(failure.why)
-        raise TaskFailed(f"{named(failure.number)}: {failure.why}")
-    return {number: found[0][number] for number in sorted(found[0])}
 
 
 def fit_pieces(stages: Stages, dataset: Source, pieces: Sequence[Piece]) -> None:

@@ -276,7 +276,7 @@ def make_release(request: ReleaseRequest, scale: Scale | None, say: Say, report:
 
                 series = open_series(ready, request.series)
             file = formats.read(ready.file, ready.mapping)
-            released = make.release_file(ready, file, file.sha256, unfinished, series, say, report)
+            released = make.release_file(ready, file, unfinished, series, say, report)
             return released.manifest, released
 
     return make.in_place(request, made)
@@ -288,16 +288,10 @@ def _at_scale(request: ReleaseRequest, scale: Scale, unfinished: Note | None, sa
     with engine_of(scale) as engine:
         stages = Stages(engine, report, scale)
         job = read_here(job, stages)
-        sha256 = content_hash(job.pieces)
         if job.file:
-            units = make.work(request.settings)
-
-            def share(label: str, done: float) -> None:
-                report(label, done / units)
-
-            released = make.release_file(request, job.file, sha256, unfinished, None, say, share)
+            released = make.release_file(request, job.file, unfinished, None, say, report)
             return released.manifest, released
-        return _by_region(job, request, sha256, unfinished, stages, say), None
+        return _by_region(job, request, content_hash(job.pieces), unfinished, stages, say), None
 
 
 def _by_region(

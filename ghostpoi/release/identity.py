@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from ghostpoi.columns.classify import constant_within
 from ghostpoi.columns.dependence import value_codes
 from ghostpoi.columns.harmless import shows_time
+from ghostpoi.columns.related import refused
 from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.data.created import SOON_S, made_on_creation
 from ghostpoi.data.places import hidden_venues
@@ -94,13 +94,8 @@ def check_time_columns(file: CheckinFile, settings: Publication, kept: Sequence[
     found = {
         name: how for name, one in columns.items() if name not in of_user and (how := shows_time(one, table, shown))
     }
-    if refused := {name: how for name, how in found.items() if name not in keep}:
-        drops, keeps = (option(flag, *refused, shown=quote) for flag in ("drop", "keep"))
-        listed = ", ".join(f"{name!r} {how}" for name, how in refused.items())
-        raise InputError(
-            f"{file.path}: {asked} hides clean times that columns would show: {listed}; leave them out with "
-            f"{drops}, or keep them at your own risk with {keeps}"
-        )
+    if wrong := {name: how for name, how in found.items() if name not in keep}:
+        raise refused(file.path, wrong, f", and {asked} hides clean times", f"show clean times, which {asked} hides")
     return [f"the column {name!r}, which {option('keep')} names, {how}" for name, how in found.items()]
 
 

@@ -79,16 +79,21 @@ def given_seed(value: int | None, allow_short: bool, say: Say) -> Seed | None:
     return None if value is None else Seed(value)
 
 
-def work(settings: Publication) -> float:
-    """Return the units of work of a run, for the progress bar."""
+def shares(report: Report, settings: Publication) -> Report:
+    """Return how to report units of work as shares of all work of a run."""
     lm = settings.lm_training.epochs * LM_UNITS if settings.method.needs_trajectory_lm else 0.0
-    return lm + units(settings.method, settings.rounds)
+    total = lm + units(settings.method, settings.rounds)
+    return lambda label, done: report(label, done / total)
 
 
 def release_file(
-    request: ReleaseRequest, file: CheckinFile, sha256: bytes, unfinished: Note | None, series: "Series | None",
-    say: Say, report: Report,
-) -> ReleasedRows:  # fmt: skip
+    request: ReleaseRequest,
+    file: CheckinFile,
+    unfinished: Note | None,
+    series: "Series | None",
+    say: Say,
+    report: Report,
+) -> ReleasedRows:
     """Protect one region, which is in memory, and write the release."""
     planned = plan(request, file, say, series)
     part, request = planned.series, replace(request, seed=planned.request.seed)
@@ -99,8 +104,8 @@ def release_file(
         full = isinstance(error, RuntimeError) and "memory" in str(error)
         return bool(part) or full or isinstance(error, OSError | MemoryError | ConnectionLost)
 
-    with private_folder.running(request, sha256, unfinished, say, may_resume) as run:
-        return _released(planned, request, run, say, report)
+    with private_folder.running(request, file.sha256, unfinished, say, may_resume) as run:
+        return _released(planned, request, run, say, shares(report, request.settings))
 
 
 def _released(planned: Plan, request: ReleaseRequest, run: Run, say: Say, report: Report) -> ReleasedRows:
@@ -148,6 +153,7 @@ def keep_private(run: Run, private: Path, names: Sequence[str]) -> None:
 def release_in_memory(request: RowsRequest, file: CheckinFile, say: Say, report: Report) -> ReleasedRows:
     """Protect a file and write nothing. The manifest has no hash of the data: it is in no file."""
     planned, seed = plan(request, file, say), request.seed or Seed.fresh()
+    report = shares(report, request.settings)
     venues = protect_table(planned.whole, request.settings, seed, request.device, say=say, report=report)
     released = release_rows(planned, venues, seed)
     written = write_data(in_memory(file, released.beside), file, released)

@@ -147,15 +147,6 @@ def _is(*kinds: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
 
 
-def _is_division(found: Any) -> bool:
-    """Return whether this says how a dataset was divided into regions."""
-    if not KINDS["settings"](found):
-        return False
-    numbers = (found.get(name) for name in ("count", "most_venues", "most_rows"))
-    rule = _is(int, float)(found.get("gap_km")) or _is(str)(found.get("column"))
-    return rule and all(_is(int)(n) and n > 0 for n in numbers)
-
-
 KINDS: dict[str, Callable[[Any], bool]] = {
     "any": lambda value: True,
     "section": _is(dict),
@@ -170,7 +161,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "counts": _object(lambda value: KINDS["count"](value)),
     "settings": _object(_is(str, int, float, bool)),
     "settings by section": _object(lambda value: KINDS["settings"](value)),
-    "division": _is_division,
+    "size": lambda value: KINDS["count"](value) and value > 0,
 }
 SHAPE: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 NO_CATEGORY = "none"  # what a release of a file without categories discloses of them
@@ -216,6 +207,8 @@ def _check_shape(manifest: Any) -> None:
                 raise ValueError(f"{name} has the wrong type")
     if manifest["plausibility"] is not None and "drawn_own" not in manifest["rows"]:
         raise ValueError("rows.drawn_own is missing")
+    if not {"gap_km", "column"} & manifest.get("regions", {"column": ""}).keys():
+        raise ValueError("regions.gap_km is missing")
     for name in (manifest["data"]["file"], *manifest["data"].get("beside", {})):
         if not _can_name(name) or Path(name).name != name:
             raise ValueError("data.file is not a plain file name")

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ghostpoi.columns import VenueColumns, classify
+from ghostpoi.columns.related import refused
 from ghostpoi.data.checkins import NAME, Bools, Checkins, Floats, Longs
 from ghostpoi.data.created import are_new
 from ghostpoi.data.places import is_hidden
@@ -78,15 +79,9 @@ def _check_venues(file: CheckinFile, table: VenueTable, keep: Sequence[str], dro
     dropped = split_columns(file, drop)[1]
     if needed := [name for name in dropped if name in table.mapping.values()]:
         raise InputError(f"{option('drop', needed[0])}: a release needs this column of {table.path}; remove the option")
-    found = {name: what for name, what in _telling(table, file.table).items() if name not in (*keep, *drop)}
-    found = {name: what for name, what in found.items() if what != COUNT}
-    if found:
-        listed = ", ".join(f"{name!r} {what}" for name, what in found.items())
-        drops, keeps = (option(flag, *found) for flag in ("drop", "keep"))
-        raise InputError(
-            f"{table.path}: columns of the venues follow from the clean rows: {listed}; leave them out with {drops}, "
-            f"or keep them at your own risk with {keeps}"
-        )
+    telling = {name: what for name, what in _telling(table, file.table).items() if name not in (*keep, *drop)}
+    if found := {name: what for name, what in telling.items() if what != COUNT}:
+        raise refused(table.path, found, ", so it follows from the clean rows", "follow from the clean rows")
 
 
 def files_beside(

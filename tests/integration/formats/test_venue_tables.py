@@ -117,8 +117,9 @@ def test_columns_that_follow_from_the_rows_are_refused(column: str, value, what:
     pair.venues.write_text("\n".join([f"{head}\t{column}", *lines]) + "\n")
     for dry in ([], ["--dry-run"]):
         said = sentence(called("protect", pair.data, "-o", tmp_path / "r", *pair.words, *dry))
-        assert said.startswith(f"{pair.venues}: columns of the venues follow from the clean rows: {column!r} {what}")
-        assert said.endswith(f"--drop {column}, or keep them at your own risk with --keep {column}")
+        assert said.startswith(f"{pair.venues}: the column {column!r} {what}")
+        assert ", so it follows from the clean rows; leave it out with " in said
+        assert said.endswith(f"--drop {column}, or keep it at your own risk with --keep {column}")
         assert not (tmp_path / "r").exists()
     made = protect(pair.data, tmp_path / "r", *pair.words, "--drop", column)
     assert (made.folder / "city.item").read_text().splitlines()[0] == head

@@ -232,8 +232,9 @@ def test_columns_that_repeat_the_time_are_refused(name: str, kind: str, tmp_path
     file = written(tmp_path / "f.csv", moments().dt.strftime(FORM.replace("%z", "+0000")), **{name: column})
     words = ("protect", file, "-o", tmp_path / "r", *SETS, *RANDOM, *MAP, "--times", kind)
     said = sentence(called(*words))
-    assert said.startswith(f"{file}: --times {kind} hides clean times that columns would show: {name!r} ")
-    assert said.endswith(f"leave them out with --drop {name}, or keep them at your own risk with --keep {name}")
+    assert said.startswith(f"{file}: the column {name!r} ")
+    remedy = f"leave it out with --drop {name}, or keep it at your own risk with --keep {name}"
+    assert said.endswith(f", and --times {kind} hides clean times; {remedy}")
     assert why in said or name == "row"
     assert sentence(called(*words, "--dry-run")) == said
     assert [path.name for path in tmp_path.iterdir()] == ["f.csv"]
