@@ -69,7 +69,8 @@ def counted(
     genuine, kept = whole_table.genuine_rows(whole, method, shown, released.poi[shown]), missing.get("kept", 0)
     rows = {
         **whole_table.count_rows(whole, released), "withheld": len(whole.table) - len(shown),
-        "hidden": whole_table.hidden_rows(whole), **genuine, "left_genuine": genuine["left_genuine"] + kept, **({"missing": dict(missing)} if missing else {}),
+        "hidden": whole_table.hidden_rows(whole), **genuine, "left_genuine": genuine["left_genuine"] + kept,
+        **({"missing": dict(missing)} if missing else {}),
     }  # fmt: skip
     moved, category = moves(whole.table.venues, whole.table.venue, released.poi), bool(whole.table.category_field)
     counts, high = moved.to_the_metre, moved.measures["p95_km"]
