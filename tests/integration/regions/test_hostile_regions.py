@@ -108,13 +108,20 @@ def test_a_dry_run_knows_no_regions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "regions", [{"gap_km": 50}, {"count": 3, "most_venues": 9, "most_rows": 9}, [3], {"count": "a"}]
+    ("regions", "why"),
+    [
+        ({"gap_km": 50}, "regions.count is missing"),
+        ({"count": 3, "most_venues": 9, "most_rows": 9}, "regions.gap_km is missing"),
+        ({"count": 3, "most_venues": 0, "most_rows": 9, "gap_km": 50}, "regions.most_venues has the wrong type"),
+        ([3], "regions has the wrong type"),
+        ({"count": "a"}, "regions.count has the wrong type"),
+    ],
 )
-def test_a_manifest_with_other_regions_is_refused(regions: object, tmp_path: Path) -> None:
+def test_a_manifest_with_other_regions_is_refused(regions: object, why: str, tmp_path: Path) -> None:
     release = protected(parts(tmp_path / "world", 1), tmp_path / "release", *LOCAL)
     path = release / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"regions": regions}))
-    assert "regions has the wrong type" in sentence(called("verify", release, "--against", tmp_path / "world"))
+    assert why in sentence(called("verify", release, "--against", tmp_path / "world"))
 
 
 @pytest.mark.parametrize(
