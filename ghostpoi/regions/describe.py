@@ -6,6 +6,7 @@ It is computed from counts that add up, so the regions of a dataset are counted 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ghostpoi.regions.dataset import dataset
 from ghostpoi.regions.divide import keys, read_region, surveys_of
 from ghostpoi.regions.engine import Scale
 from ghostpoi.regions.job import Job, is_done, leaving, no_sessions
+from ghostpoi.release.plan import added
 from ghostpoi.release.private_folder import RowsRequest
 from ghostpoi.settings import Settings
 
@@ -36,14 +38,11 @@ PARTS = ("train", "val", "test")
 class Counted:
     """The counts of a table or of one region of a dataset."""
 
-    sums: Counter[str]
-    users: int
-    users_left: int  # after the filters
+    n: dict[str, Any]  # a tree of numbers, which add up
     time: tuple[int, int]  # of the first and the last check-in
     categories: frozenset[str]
     category_field: str
     steps: tuple[FilterStep, ...]
-    lengths: Longs  # (L+1,) how many sessions have each length
 
 
 def count(table: Checkins, settings: Settings, may_be_empty: bool = False) -> tuple[Counted, Ints]:
@@ -57,67 +56,57 @@ def count(table: Checkins, settings: Settings, may_be_empty: bool = False) -> tu
     fast = steps[np.diff(data.all.session_of()) == 0]  # inside sessions
     venues, venue = table.venues, table.venue
     elsewhere = (table.lat != venues.lat[venue]) | (table.lon != venues.lon[venue])
-    sums: Counter[str] = Counter({
+    left = np.unique(table.user[data.kept])
+    n: dict[str, Any] = {
+        "users": len(table.user_ids), "users_left": len(left), "lengths": dict(Counter(data.all.length.tolist())),
+        "steps": {one.step: {"rows_before": one.rows_before, "rows_after": one.rows_after} for one in data.steps},
         "checkins": len(table), "pois": len(table.venue_ids) - 1, "duplicates": duplicates(table),
         "several_positions": len(np.unique(venue[elsewhere])),
         "checkins_left": int(data.kept.sum()), "pois_left": len(vocabulary) - 1,
         "candidates": int(sets.size[1:].sum()), "empty": int((sets.size[1:] == 0).sum()),
         "widened": int((sets.radius_km[1:] > settings.candidates.radius_km).sum()),
         "covered": int((sets.size[data.train.poi] > 0).sum()), "covered_anywhere": int((sets.size[poi] > 0).sum()),
-        "steps": len(fast), "fast_steps": int(fast.sum()),
-    })  # fmt: skip
-    for name, part in zip(PARTS, (data.train, data.val, data.test), strict=True):
-        sums |= Counter({f"sessions_{name}": len(part), f"positions_{name}": part.positions})
-    left = np.unique(table.user[data.kept])
-    counted = Counted(
-        sums, len(table.user_ids), len(left), (int(table.time.min()), int(table.time.max())),
-        frozenset(map(str, table.category_ids)), table.category_field, data.steps, np.bincount(data.all.length),
-    )  # fmt: skip
-    return counted, left
+        "moves": len(fast), "fast_moves": int(fast.sum()),
+        "sessions": {name: len(getattr(data, name)) for name in PARTS},
+        "positions": {name: getattr(data, name).positions for name in PARTS},
+    }  # fmt: skip
+    categories, time = frozenset(map(str, table.category_ids)), (int(table.time.min()), int(table.time.max()))
+    return Counted(n, time, categories, table.category_field, data.steps), left
 
 
-def added(each: Sequence[Counted], users: int, users_left: int) -> Counted:
-    """Add up the counts of regions. A user may be in several, so the numbers of users are given."""
-    sums: Counter[str] = Counter()
-    lengths = np.zeros(max(len(one.lengths) for one in each), np.int64)
-    for one in each:
-        sums.update(one.sums)
-        lengths[: len(one.lengths)] += one.lengths
-    steps = tuple(
-        replace(same[0], rows_before=sum(s.rows_before for s in same), rows_after=sum(s.rows_after for s in same))
-        for same in zip(*(one.steps for one in each), strict=True)
-    )
-    return Counted(
-        sums, users, users_left, (min(one.time[0] for one in each), max(one.time[1] for one in each)),
-        frozenset().union(*(one.categories for one in each)), each[0].category_field, steps, lengths,
-    )  # fmt: skip
+def joined(each: Sequence[Counted]) -> Counted:
+    """Add up the counts of regions. Users count in each of theirs."""
+    first, last = zip(*(one.time for one in each), strict=True)
+    n, time = reduce(added, (one.n for one in each)), (min(first), max(last))
+    return replace(each[0], n=n, time=time, categories=frozenset().union(*(one.categories for one in each)))
 
 
 def summary(c: Counted, settings: Settings) -> dict[str, Any]:
     """Return the summary of what was counted."""
-    n, first, last = c.sums, *(f"{np.datetime64(t, 's')}Z" for t in c.time)
-    positions = {name: n[f"positions_{name}"] for name in PARTS}
+    n, first, last = c.n, *(f"{np.datetime64(t, 's')}Z" for t in c.time)
+    positions, lengths = n["positions"], np.zeros(max(c.n["lengths"], default=0) + 1, np.int64)
+    lengths[[*n["lengths"]]] = [*n["lengths"].values()]
     venues = max(1, n["pois_left"])
     # A short file may have no training session, because a user's only session goes to the test part.
     covered = ("covered", positions["train"]) if positions["train"] else ("covered_anywhere", sum(positions.values()))
     return {
-        "checkins": n["checkins"], "users": c.users, "pois": n["pois"],
+        "checkins": n["checkins"], "users": n["users"], "pois": n["pois"],
         "categories": len(c.categories) if c.category_field else 0, "duplicates": n["duplicates"],
         "time": {"first": first, "last": last}, "pois_with_several_positions": n["several_positions"],
-        "filters": [asdict(step) for step in c.steps],
-        "after_filters": {"checkins": n["checkins_left"], "users": c.users_left, "pois": n["pois_left"]},
-        "sessions": {name: n[f"sessions_{name}"] for name in PARTS},
+        "filters": [asdict(step) | n["steps"][step.step] for step in c.steps],
+        "after_filters": {"checkins": n["checkins_left"], "users": n["users_left"], "pois": n["pois_left"]},
+        "sessions": n["sessions"],
         "positions": positions,
         "session_length": {
-            "mean": sum(positions.values()) / int(c.lengths.sum()), "median": _quantile(c.lengths, 0.5),
-            "p95": _quantile(c.lengths, 0.95), "max": len(c.lengths) - 1,
+            "mean": sum(positions.values()) / int(lengths.sum()), "median": _quantile(lengths, 0.5),
+            "p95": _quantile(lengths, 0.95), "max": len(lengths) - 1,
         },
         "candidates": {
             "mean_size": n["candidates"] / venues, "coverage": n[covered[0]] / covered[1],
             "widened": n["widened"] / venues, "empty": n["empty"] / venues,
             "min_candidates": settings.candidates.min_candidates, "category_field": c.category_field,
         },
-        "speed": {"limit_kmh": settings.speed.limit_kmh, "share_over": n["fast_steps"] / max(1, n["steps"])},
+        "speed": {"limit_kmh": settings.speed.limit_kmh, "share_over": n["fast_moves"] / max(1, n["moves"])},
     }  # fmt: skip
 
 
@@ -142,9 +131,11 @@ def inspect(source: Source, request: RowsRequest, scale: Scale | None, report: R
         else:
             users = pl.scan_parquet([one / KEYS for one in job.results(USERS)])
             distinct = users.select(every=pl.col("key").n_unique(), left=pl.col("key").filter("left").n_unique())
-            counted = added(each, *distinct.collect(engine="streaming").row(0))
+            every, left = distinct.collect(engine="streaming").row(0)  # a user may be in several
+            counted = joined(each)
+            counted.n.update(users=every, users_left=left)
             first = next((one.missing for one in surveys_of(job).values() if one.missing), "")
-    if not counted.lengths.sum():
+    if not counted.n["lengths"]:
         raise no_sessions(source)
     found = abouts[0] | {
         "misnamed": misnamed(source, abouts[0]["misnamed"]),
@@ -154,7 +145,7 @@ def inspect(source: Source, request: RowsRequest, scale: Scale | None, report: R
     }  # fmt: skip
     if scale is None:
         return found
-    without = sum(not one.lengths.sum() for one in each)
+    without = sum(not one.n["lengths"] for one in each)
     by_rows = sorted(job.regions, key=lambda region: (-region.rows, region.number))
     sizes = [{"name": region.label, "rows": region.rows, "venues": region.venues} for region in by_rows]
     regions = {"count": len(sizes), **job.rule, "largest": sizes[:SHOWN], "smallest": sizes[-1]}
