@@ -6,7 +6,7 @@ from itertools import pairwise, product
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from ghostpoi.data.checkins import Bools, Floats, Ints, Longs, by_user_and_time
+from ghostpoi.data.checkins import Bools, Floats, Ints, Longs
 from ghostpoi.data.geo import chord, unit_sphere
 from ghostpoi.errors import InputError
 from ghostpoi.settings import LEAST_GAP_KM
@@ -122,18 +122,6 @@ def numbered(label: Ints, rank: Longs) -> Ints:
     result = np.empty(len(label), np.int32)
     result[order] = number[group]
     return result
-
-
-def crossings(user: Ints, time: Longs, region: Ints) -> Bools:
-    """Mark the rows whose user was in another region in the row before, (N,); equal times keep the order of the rows.
-
-    A user's rows depend on no other user, so rows may come in parts, each with all rows of its users.
-    """
-    crossing = np.zeros(len(user), bool)
-    if len(user):
-        order = by_user_and_time(user, time)
-        crossing[order[1:]] = (np.diff(user[order]) == 0) & (np.diff(region[order]) != 0)
-    return crossing
 
 
 def cut(

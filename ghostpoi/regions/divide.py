@@ -334,12 +334,17 @@ def find_crossings(job: Job, number: int, count: int) -> None:
     each = (pl.scan_parquet(one.folder / ROWS).with_columns(piece=n) for n, one in surveys_of(job).items())
     users = pl.concat(each).filter(in_range("user", number, count)).collect()
     users = users.with_columns(region=_regions_of(job, users["venue"]))
-    rows = users.filter(pl.col("region").min().over("user") < pl.col("region").max().over("user"))
-    user = rows["user"].rank("dense").to_numpy().astype(np.int32)
-    crossing = regions.crossings(user, rows["time"].to_numpy(), rows["region"].to_numpy())
-    found = rows.filter(pl.Series(crossing)).select("region", "piece", "row").sort("region", "piece", "row")
     with leaving(place) as folder:
-        found.write_parquet(folder / CROSSINGS)
+        crossing(users).select("region", "piece", "row").sort("region", "piece", "row").write_parquet(
+            folder / CROSSINGS
+        )
+
+
+def crossing(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows whose user was in another region in the row before; equal times keep the order of the rows."""
+    user, region = pl.col("user"), pl.col("region")
+    ordered = rows.sort("user", "time", maintain_order=True)
+    return ordered.filter((user == user.shift()) & (region != region.shift()))
 
 
 def crossing_rows(job: Job, region: Region, origin: Origin) -> Bools | None:

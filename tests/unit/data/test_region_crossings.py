@@ -4,14 +4,15 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from conftest import checkins
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.data.checkins import Checkins, Ints, concatenated
-from ghostpoi.data.regions import crossings
+from ghostpoi.data.checkins import Bools, Checkins, Ints, Longs, concatenated
 from ghostpoi.data.sessions import Sessions, build
+from ghostpoi.regions.divide import crossing
 from ghostpoi.settings import FilterSettings
 
 DAY = 86_400
@@ -28,6 +29,12 @@ def part_of(table: Checkins, region: Ints, r: int) -> Checkins:
     here = np.flatnonzero(region == r)
     part = checkins([(table.user[i], table.venue[i], table.time[i]) for i in here])
     return replace(part, crossing=crossings(table.user, table.time, region)[here])
+
+
+def crossings(user: Ints, time: Longs, region: Ints) -> Bools:
+    """Mark the rows whose user was in another region in the row before."""
+    rows = pl.DataFrame({"user": user, "time": time, "region": region}).with_row_index("row")
+    return np.isin(np.arange(len(user)), crossing(rows)["row"])
 
 
 def test_a_session_ends_where_a_region_ends() -> None:
