@@ -20,8 +20,7 @@ from ghostpoi.regions.dataset import Stages, divided, job_of, working
 from ghostpoi.regions.divide import ROUTE, divide, read_region, read_with_origin, regions_in, with_pieces
 from ghostpoi.regions.engine import Engine, Scale
 from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, is_done, leaving
-from ghostpoi.regions.packs import read_groups, write_pack
-from ghostpoi.regions.pieces import raw_rows
+from ghostpoi.regions.pieces import raw_rows, read_groups, write_pack
 from ghostpoi.regions.protect import new_names, origins, sizes_of, table_of, without_rows
 from ghostpoi.release import manifest as manifests
 from ghostpoi.release import verify as checked

@@ -22,8 +22,7 @@ from ghostpoi.formats.fields import none_complete
 from ghostpoi.formats.folder import keys_of, no_part
 from ghostpoi.options import option
 from ghostpoi.regions.job import FRAGMENTS, SURVEY, Job, Region, is_done, joint, leaving
-from ghostpoi.regions.packs import numbers_of, pack_by, read_groups, rows_of, write_pack
-from ghostpoi.regions.pieces import raw_rows, read_piece
+from ghostpoi.regions.pieces import numbers_of, pack_by, raw_rows, read_groups, read_piece, rows_of, write_pack
 from ghostpoi.release.plan import in_file
 from ghostpoi.settings import RegionSettings
 

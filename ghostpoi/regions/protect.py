@@ -36,8 +36,18 @@ from ghostpoi.regions.dataset import Stages, TaskFailed, divided, job_of, read_h
 from ghostpoi.regions.divide import ROWS, TAIL, file_of, read_with_origin, regions_in, surveys_of
 from ghostpoi.regions.engine import Failure, Scale, engine_of
 from ghostpoi.regions.job import FRAGMENTS, RELEASED, Job, Region, is_done, leaving, make_inside
-from ghostpoi.regions.packs import head_of, in_order, numbers_of, pack_by, read_groups, write_pack
-from ghostpoi.regions.pieces import PIECE_ROWS, Pieces, content_hash, read_piece
+from ghostpoi.regions.pieces import (
+    PIECE_ROWS,
+    Pieces,
+    content_hash,
+    head_of,
+    in_order,
+    numbers_of,
+    pack_by,
+    read_groups,
+    read_piece,
+    write_pack,
+)
 from ghostpoi.release import identity, make, private_folder
 from ghostpoi.release.identity import MAP, check_span
 from ghostpoi.release.manifest import store_manifest

@@ -15,9 +15,9 @@ from small_world import SEED, parts, rows
 from ghostpoi import formats
 from ghostpoi.formats import FORMATS, Rows, Source
 from ghostpoi.formats.parquet import ParquetRows
-from ghostpoi.regions import packs, protect
-from ghostpoi.regions.packs import numbers_of, read_groups, rows_of, write_pack
-from ghostpoi.regions.pieces import Piece, Pieces
+from ghostpoi.regions import pieces as module
+from ghostpoi.regions import protect
+from ghostpoi.regions.pieces import Piece, Pieces, numbers_of, read_groups, rows_of, write_pack
 
 LOCAL = ("--engine", "local")
 GROUPS = {-1: np.array([0, 2]), 3: np.array([1, 4]), 1_000_000: np.array([5])}
@@ -37,7 +37,7 @@ ODD = {
 def test_groups_of_parquet_are_read_back(
     name: str, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packs, "AT_ONCE", at_once)
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
     table = pa.table({name: ODD[name]}).replace_schema_metadata({"note": "kept"})
     write_pack(tmp_path, GROUPS, ParquetRows.of(table, Path("x")))
     assert numbers_of(tmp_path) == [*GROUPS]
@@ -54,7 +54,7 @@ def test_groups_of_parquet_are_read_back(
 def test_a_group_does_not_bring_the_values_of_others(kind: pa.DataType, tmp_path: Path) -> None:
     table = pa.table({"a": pa.array([f"a text of some length {n}" for n in range(1000)]).cast(kind)})
     write_pack(tmp_path, {n: np.array([n]) for n in range(1000)}, ParquetRows.of(table, Path("x")))
-    assert (tmp_path / packs.PACK).stat().st_size < 500_000
+    assert (tmp_path / module.PACK).stat().st_size < 500_000
 
 
 @pytest.mark.parametrize("ends", [b"", b"\n", b"\r\n"])
