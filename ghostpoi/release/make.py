@@ -245,14 +245,10 @@ class Stopwatch:
     last: float = field(default_factory=time.perf_counter)
 
     def lap(self, step: str, times: float = 1.0) -> None:
-        """Count the time since the last call, this many times, as part of a step."""
+        """Count the time since the last call, this many times, as part of a step. 0 times: it does not count."""
         now = time.perf_counter()
         self.seconds[step] = self.seconds.get(step, 0.0) + (now - self.last) * times
         self.last = now
-
-    def skip(self) -> None:
-        """Do not count the time since the last call."""
-        self.last = time.perf_counter()
 
 
 def estimate(source: Source, request: RowsRequest) -> dict[str, Any]:
@@ -271,7 +267,7 @@ def estimate(source: Source, request: RowsRequest) -> dict[str, Any]:
     epochs = _time_training(whole, sessions, settings, device, watch)
     released, rounds = _substitute(whole, sessions, users, settings, device, watch)
     row = np.flatnonzero(users[file.table.user])
-    watch.skip()
+    watch.lap("writing", 0)
     file.rows.take(row).copy_fields(planned.columns.change, np.arange(len(row))).write(io.BytesIO())
     watch.lap("writing", len(file.table) / len(row))
     formats.read(file.source, file.mapping, file.format)  # what was written is read again
@@ -319,7 +315,7 @@ def _time_training(
     optimizer = fit.adamw(surrogate, settings.training)
     pairs = next_poi(sample, settings.surrogate.max_positions)
     fit.epoch(surrogate, optimizer, pairs, settings.training, Seed(0), ("warm",), 0)  # the first one includes set-up
-    watch.skip()
+    watch.lap("training", 0)
     fit.epoch(surrogate, optimizer, pairs, settings.training, Seed(0), ("timed",), 0)
     watch.lap("training", epochs * whole.data.all.positions / sample.positions)
     return epochs
@@ -343,7 +339,7 @@ def _substitute(
     released = np.where(users[table.user], 0, table.venue).astype(np.int32)
     released[sample.row] = data.vocabulary.venue[in_sessions.poi]
     drawn = int((released == 0).sum())
-    watch.skip()
+    watch.lap("substituting", 0)
     outside = rows_outside_sessions.release(whole, method, released, whole.noise(Seed(0)), settings.speed)
     watch.lap("substituting", (len(table) - data.all.positions) / max(1, drawn))
     return outside.poi, rounds
