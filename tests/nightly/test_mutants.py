@@ -32,7 +32,6 @@ UNIT, INTEGRATION = Path("tests/unit"), Path("tests/integration")
 STAGES: dict[str, tuple[Path, ...]] = {
     "draw/scoring.py": (INTEGRATION / "draw/test_position.py", INTEGRATION / "draw/test_methods.py"),
     "draw/crowds.py": (UNIT / "draw", INTEGRATION / "draw/test_crowds.py", INTEGRATION / "draw/test_crowd_kinds.py"),
-    "draw/partition.py": (UNIT / "draw/test_crowd_reference.py", UNIT / "draw/test_halves_reference.py"),
     "data/sessions.py": (
         UNIT / "data/test_sessions.py",
         UNIT / "data/test_region_crossings.py",
