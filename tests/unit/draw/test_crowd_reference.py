@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.data.geo import chord, haversine_km, unit_sphere
-from ghostpoi.draw.crowds import Dividing, _bisected, divide, find
+from ghostpoi.draw.crowds import Dividing, _bisected, _mixed, divide, find
 
 Point = np.ndarray
 
@@ -93,7 +93,7 @@ def test_a_part_is_divided_the_same_way_when_it_is_alone(seed: int, parts: int, 
 def test_pairs_are_mixed_the_same_way_on_every_machine() -> None:
     """Crowds, and so the bytes of a release, depend on it."""
     one, two = np.divmod(np.arange(12), 4)
-    found = [partition._mixed(one, two, step).tolist() for step in (1, 2)]
+    found = [_mixed(one, two, step).tolist() for step in (1, 2)]
     assert found == [[11, 8, 4, 10, 7, 5, 9, 6, 1, 0, 2, 3], [2, 6, 5, 1, 7, 0, 4, 9, 8, 3, 11, 10]]
 
 
