@@ -206,13 +206,13 @@ def test_two_columns_must_agree_together_twice_as_often_as_each_alone_makes_like
         place = np.arange(2300)
         return (place < together) | (place >= after) & (place < after + each - together) | (place >= 2000)
 
-    counts = {1.0: (399, 399), 2.0: (399, 799), 0.5: (799, 399)}
+    counts = {1.0: (999, 999), 2.0: (399, 799), 0.5: (799, 399)}
     codes, after = [], 200
     for ratio in (one, two):
         control, pair = counts[ratio]
         differs = [~agrees(both, pair, after), ~agrees(99, control, after)]
         codes.append(np.concatenate([np.zeros(2300, np.int64), *differs]).astype(np.int64))
-        after += 800
+        after += 900
     assert made.together(*codes) == ((both - 99) / 2000 if found else 0.0)
 
 

@@ -1,5 +1,6 @@
 """Which rows share a pseudonym."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +8,7 @@ from conftest import checkins
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghostpoi.data.pseudonyms import DAY_S, WEEK_S, of_rows, of_sessions
+from ghostpoi.data.pseudonyms import DAY_S, WEEK_S, of_rows, of_sessions, own_clock
 
 MONDAY = 4 * DAY_S  # 1970-01-05
 HOUR = 3600
@@ -61,3 +62,38 @@ def test_sessions_of_a_study_share_a_pseudonym_by_user_by_week_or_not_at_all() -
     assert found["keep"] == found["file"] == [0, 0, 0, 1, 1]
     assert found["session"] == [0, 1, 2, 3, 4]
     assert found["week"] == [0, 0, 1, 2, 3]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 400)), min_size=1, max_size=40),
+    st.sampled_from([-180.0, -97.6, -97.4, -7.4, 0.0, 7.6, 139.0]), st.sampled_from([2, 8, 30]),
+)  # fmt: skip
+def test_pseudonyms_change_at_gaps_days_and_weeks(rows: list[tuple[int, int]], lon: float, gap_hours: int) -> None:
+    """One row after the other, at full hours, so that many gaps are exactly as long as they may be."""
+    ahead = round(lon / 15) - 4  # hours
+    order = sorted(
+        range(len(rows)), key=lambda i: (list(dict.fromkeys(u for u, _ in rows)).index(rows[i][0]), rows[i][1], i)
+    )
+    for kind, hours in (("session", 24), ("week", 7 * 24)):
+        expected, number = [0] * len(rows), -1
+        last: tuple[int, int] | None = None
+        for i in order:
+            user, hour = rows[i]
+            same = last is not None and last[0] == user and (last[1] + ahead) // hours == (hour + ahead) // hours
+            if last is None or not same or (kind == "session" and hour - last[1] > gap_hours):
+                number += 1
+            expected[i], last = number, (user, hour)
+        assert numbers(rows, kind, lon, gap_hours * HOUR) == expected  # type: ignore[arg-type]
+
+
+def test_no_rows_have_no_pseudonyms() -> None:
+    table = checkins([(1, "a", MONDAY, "c", 0.0, 0.0)])
+    empty = replace(
+        table, **{name: getattr(table, name)[:0] for name in ("user", "venue", "category", "lat", "lon", "time")}
+    )
+    assert all(not len(of_rows(empty, kind, DAY_S)) for kind in ("keep", "file", "session", "week"))  # type: ignore[arg-type]
+
+
+def test_one_clock_by_the_median_longitude() -> None:
+    table = checkins([(0, "a", 5, "c", 0.0, lon) for lon in (-80.0, 10.0, 40.0)])
+    assert own_clock(table).tolist() == [5 + 3600 - 4 * 3600] * 3  # 10 / 15 is nearer to 1 than to 0
