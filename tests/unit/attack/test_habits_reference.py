@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from attack_evidence import CPU, SEED, candidates_of, evidence_of, favouring
 
-from ghostpoi.attack.adversaries import ADVERSARIES
+from ghostpoi.attack.adversaries import ADVERSARIES, habits
 from ghostpoi.attack.adversaries.deconvolution import INDEPENDENT, Visits, popularity_hint
 from ghostpoi.attack.adversaries.habits import (
     CONCENTRATIONS,
@@ -241,8 +241,11 @@ def test_venues_are_told_apart_if_their_draws_differ() -> None:
     assert not distinguishes(Channel.of(empty, empty, np.zeros(0), 5)).any()
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_users_and_sessions_are_combined_by_what_tells_more(number: int) -> None:
+@pytest.mark.parametrize(("number", "at_once"), [(0, 7), (1, 60), (2, 1000)])
+def test_users_and_sessions_are_combined_by_what_tells_more(
+    number: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(habits, "POSITIONS", at_once)  # of 120
     evidence = world(number, leaked=0)
     count = len(evidence.released)
     alone = replace(

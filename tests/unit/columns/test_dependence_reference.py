@@ -146,6 +146,8 @@ def test_a_predictor_weighs_what_is_known_so_that_true_venues_are_likeliest() ->
     base = weights(fitted)
     scores = {row: known(row) @ base for row in (*fit.tolist(), *test.tolist())}
     assert made.named.tolist() == [choice(row)[int(scores[row].argmax())] == venue[row] for row in test.tolist()]
+    for row, found in zip((*fit.tolist(), *test.tolist()), made._base, strict=True):
+        assert found[: len(scores[row])] == pytest.approx(scores[row], abs=2e-3)
     extra = {row: np.column_stack([scores[row], of_code[row]]) for row in scores}
     more = weights([extra[row] for row in fit.tolist()])
     named = made.named_with(made.features(code))

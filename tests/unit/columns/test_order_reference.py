@@ -1,7 +1,7 @@
 """What the order of rows reveals is computed as plain loops compute it."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 import numpy as np
 import polars as pl
@@ -249,3 +249,46 @@ def test_ids_date_venues_that_are_younger_than_the_file() -> None:
     assert 10 < sum(share > 0 for share in found) < 50
     few = table_of(np.arange(59), np.arange(59) % 5, np.arange(59) + 1, [str(n) for n in range(59)])
     assert order.venues_dated_by_id(RelatedVenues(few)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "cut", "grouped"), [([4, 4, 3], [4, 3, 3], 0, False), ([3, 3, 3, 2], [4, 3, 3], 0, True),
+                                          ([3, 3, 3, 2], [4, 3, 3], 1, True), ([3, 3, 3, 2], [4, 3, 3], 2, False)],
+)  # fmt: skip
+def test_rows_of_a_user_are_grouped_beyond_chance_by_more_than_a_fifth(
+    first: list[int], last: list[int], cut: int, grouped: bool
+) -> None:
+    """A user of 21 rows stays 19 times in the file, and 15 or 14 times in time. Fewer than 20 rows prove nothing."""
+    runs = [part for pair in zip_longest(first, last, fillvalue=0) for part in pair]
+    in_time = np.repeat(np.arange(len(runs)) % 2 + 1, runs)[cut:]
+    rows = np.argsort(in_time, kind="stable")
+    table = table_of(rows * 100, rows * 0, in_time[rows])
+    assert order.order_reveals(RelatedVenues(table), {}) == ("are grouped by venue" if grouped else None)
+
+
+@pytest.mark.parametrize(
+    ("home", "found"), [(True, "list users by the latitude of their most visited venue"), (False, None)]
+)
+def test_users_may_be_listed_by_where_they_are(home: bool, found: str | None) -> None:
+    draw, users = np.random.default_rng(11), 60
+    user, where = np.repeat(np.arange(users), 20), np.argsort(draw.random(VENUES + 1)[1:])
+    line = table_of(np.arange(VENUES), np.arange(VENUES), np.arange(VENUES) + 1)
+    by_lat = np.argsort(line.lat)[np.arange(users) * VENUES // users] + 1 if home else draw.permutation(60) % VENUES + 1
+    venue = np.where(draw.random(1200) < 0.4, by_lat[user], where[draw.integers(0, VENUES, 1200)] + 1)
+    assert order.order_reveals(RelatedVenues(table_of(draw.permutation(1200) * 500, user, venue)), {}) == found
+
+
+@pytest.mark.parametrize(("by_place", "found"), [(True, "put venues near each other side by side"), (False, None)])
+def test_what_is_near_in_time_may_be_near_in_space(by_place: bool, found: str | None) -> None:
+    """All users move over the city together. Only rows side by side that are nearer than rows in time reveal more."""
+    draw, rows = np.random.default_rng(12), 3000
+    time = draw.permutation(rows) * 60
+    table = table_of(
+        time, draw.integers(0, USERS, rows), np.arange(rows) + 1, [f"{draw.random():.9f}x" for _ in range(rows)]
+    )
+    angle = 2 * np.pi * (time / time.max() + 0.02 * draw.random(rows))
+    nearest = replace(table, lat=50 + np.sin(angle), lon=10 + np.cos(angle))
+    if by_place:  # every other row is next to the one before
+        still = draw.random((2, rows))[:, np.arange(rows) // 2 * 2]
+        nearest = replace(table, lat=40 + still[0] + 1e-4 * draw.random(rows), lon=still[1])
+    assert order.order_reveals(RelatedVenues(nearest), {}) == found

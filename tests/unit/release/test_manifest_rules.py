@@ -17,8 +17,6 @@ from ghostpoi.release import manifest as manifests
 from ghostpoi.release.manifest import SHAPE, read_manifest
 
 Manifest = dict[str, Any]
-DIVISION = {"count": 2, "most_venues": 3, "most_rows": 4, "gap_km": 1.5}
-NAMED = {name: n for name, n in DIVISION.items() if name != "gap_km"} | {"column": "city"}
 KINDS: dict[str, tuple[list[Any], list[Any]]] = {  # good and bad values; those of sections follow from their keys
     "any": ([1], []),
     "section": ([], [[], None, "x", 1]),
@@ -34,12 +32,6 @@ KINDS: dict[str, tuple[list[Any], list[Any]]] = {  # good and bad values; those 
     "counts": ([{}, {"a": 0, "b": 3}], [{"a": -1}, {"a": 1.0}, {"a": True}, [1]]),
     "settings": ([{}, {"a": True, "b": 1, "c": 0.5, "d": "x"}], [{"a": None}, {"a": [1]}, {"a": {}}, [], "x"]),
     "settings by section": ([], [{"a": 1}, {"filters": {"b": None}}, [], "x"]),
-    "division": (
-        [DIVISION, NAMED, DIVISION | {"count": 1}],
-        [*(DIVISION | {name: 0} for name in ("count", "most_venues", "most_rows")), DIVISION | {"gap_km": [1]},
-         *({key: n for key, n in DIVISION.items() if key != name} for name in DIVISION), DIVISION | {"count": 1.5},
-         DIVISION | {"count": True}, NAMED | {"column": 7}, DIVISION | {"gap_km": True}, "x", [1], None],
-    ),
 }  # fmt: skip
 
 
@@ -95,7 +87,7 @@ def test_every_key_holds_its_kind(complaint: Callable[[Any], str]) -> None:
     assert {kind.removesuffix("?") for keys in SHAPE.values() for kind in keys.values()} <= KINDS.keys()
     for section, keys in SHAPE.items():
         for key, kind in keys.items():
-            if key == "*" or (kind == "any?" and section == "regions"):  # these belong to its kind
+            if key == "*":
                 continue
             path, (good, bad) = path_of(section, key), KINDS[kind.removesuffix("?")]
             for value in bad:
@@ -128,6 +120,7 @@ def test_rows_that_drew_their_own_venue_go_with_the_plausibility(complaint: Call
         ({"file": "a/b.csv"}, "data.file is not a plain file name"),
         ({"file": ""}, "data.file is not a plain file name"),
         ({"file": "."}, "data.file is not a plain file name"),
+        ({"file": "first \ud800"}, "data.file is not a plain file name"),
         ({"file": "\udfff"}, "data.file is not a plain file name"),
         ({"file": "a\0"}, "data.file is not a plain file name"),
         ({"file": "\ud7ff\ue000"}, ""),
@@ -335,3 +328,13 @@ def test_a_method_that_is_not_installed_counts_as_random() -> None:
     assert found.filters.min_poi_checkins == 7
     assert type(found.method) is type(manifests.settings_of(made | {"method": "random"}).method)
     assert type(manifests.settings_of(made | {"method": "crowd"}).method) is not type(found.method)
+
+
+def test_a_dataset_is_divided_by_distance_or_by_a_column(complaint: Callable[[Any], str]) -> None:
+    for name in ("gap_km", "column"):
+        del (made := whole())["regions"][name]
+        assert complaint(made) == ""
+    del made["regions"]["gap_km"]
+    assert complaint(made) == "regions.gap_km is missing"
+    del made["regions"]
+    assert complaint(made) == ""
