@@ -65,43 +65,31 @@ TSMC_MAPPING = {
     "user": "user", "poi": "venue_id", "category": "category_id",
     "lat": "latitude", "lon": "longitude", "time": "utc_time",
 }  # fmt: skip
-TIME = re.compile(rb"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [+-]\d{4} \d{4}\r?$")
-NUMBER = re.compile(rb"-?\d+(\.\d+)?")
-
-
-def _is_tsmc2014(head: bytes) -> bool:
-    """Look for TSMC times or positions in most of the first lines, and for the absence of a header."""
-    lines = [line.split(b"\t") for line in head.split(b"\n")[:20] if line.strip()]
-    if not lines or not any(NUMBER.fullmatch(field) for field in lines[0]):
-        return False
-    likely = 0
-    for fields in lines:
-        has_position = len(fields) == 8 and all(NUMBER.fullmatch(field) for field in fields[5:7])
-        likely += has_position or (len(fields) > 1 and bool(TIME.search(fields[-1])))
-    return likely * 2 >= len(lines)
-
-
+N = rb"-?\d+(\.\d+)?"
+TIME = rb"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [+-]\d{4} \d{4}"
+TSMC_START = re.compile(rb"(.*\t)?%b(\t.*)?" % N)  # no header: a field is a number
+TSMC_LINE = re.compile(rb"(?:[^\t]*\t){5}%b\t%b\t[^\t]*|.*\t[^\t]*%b\r?" % (N, N, TIME))
 SNAP_COLUMNS = ("user", "check-in time", "latitude", "longitude", "location id")
 SNAP_MAPPING = dict(zip(("user", "time", "lat", "lon", "poi"), SNAP_COLUMNS, strict=True))
-SNAP_LINE = re.compile(rb"\d+\t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\t-?\d+(\.\d+)?\t-?\d+(\.\d+)?\t[^\t]+")
+SNAP_START = re.compile(rb"[^\t]*(\t[^\t]*){4}")
+SNAP_LINE = re.compile(rb"\d+\t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\t%b\t%b\t[^\t\r]+\r?" % (N, N))
 
 
-def _is_snap(head: bytes) -> bool:
-    """Look for such lines among the first ones; a few may lack values."""
-    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
-    likely = sum(bool(SNAP_LINE.fullmatch(line.rstrip(b"\r"))) for line in lines)
-    return bool(lines) and lines[0].count(b"\t") == len(SNAP_COLUMNS) - 1 and likely * 2 >= len(lines)
+def _is_of(start: re.Pattern[bytes], line: re.Pattern[bytes], head: bytes) -> bool:
+    """Return whether the first line is so, and most of the first lines are so: a few may lack values."""
+    lines = [one for one in head.split(b"\n")[:20] if one.strip()]
+    return bool(lines and start.fullmatch(lines[0])) and 2 * sum(map(bool, map(line.fullmatch, lines))) >= len(lines)
 
 
 TSMC2014 = Format(
     "Foursquare TSMC2014: eight tab-separated columns without a header",
-    _is_tsmc2014,
+    partial(_is_of, TSMC_START, TSMC_LINE),
     partial(text.decode, delimiter="\t", columns=TSMC_COLUMNS, encoding="latin-1", quotes=False),
     TSMC_MAPPING,
 )
 SNAP = Format(
     "SNAP Gowalla and Brightkite: user, time, latitude, longitude, location id; tabs, no header",
-    _is_snap,
+    partial(_is_of, SNAP_START, SNAP_LINE),
     partial(text.decode, delimiter="\t", columns=SNAP_COLUMNS, quotes=False),
     SNAP_MAPPING,
 )
