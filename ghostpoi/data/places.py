@@ -8,6 +8,7 @@ embedding of the trajectory LM agrees less with categories (docs/rerun_venue_use
 
 import csv
 import re
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -177,17 +178,8 @@ def read_taxonomy(path: Path) -> dict[str, str]:
     return groups
 
 
-# Somebody who is seen at a home usually lives there, so its id and position name a person. Places that people live in,
-# alone or with others, by name or id; hotels, hostels and whole neighbourhoods are not among them. A category whose
-# name is not in the file is known by its id, if that is Foursquare's.
-HOMES = (
-    "home", "home (private)", "private home", "house", "residence", "private residence", "apartment", "apartments",
-    "apartment or condo", "condo", "residential building", "residential building (apartment / condo)",
-    "housing development", "trailer park", "assisted living", "college residence hall", "dormitory",
-    # Foursquare: Residence and what is below it, and College Residence Hall.
-    "4e67e38e036454776db1fb3a", "4bf58dd8d48988d103941735", "4d954b06a243a5684965b473", "4f2a210c4b9023bd5841ed28",
-    "52f2ab2ebcbc57f1066b8b55", "5032891291d4c4b30a586d68", "4bf58dd8d48988d1b2941735",
-)  # fmt: skip
+KNOWN_HOMES = tomllib.loads(Path(__file__).with_name("homes.toml").read_text("utf-8"))
+HOMES: tuple[str, ...] = (*KNOWN_HOMES["names"], *KNOWN_HOMES["foursquare"])
 
 
 def _plain(name: str) -> str:

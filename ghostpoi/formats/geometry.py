@@ -7,6 +7,7 @@ pyogrio; a release is a new file, because the old one may keep deleted rows, sty
 
 import json
 import re
+import tomllib
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -117,18 +118,7 @@ VERSIONS = ("1.0.0", "1.1.0", "2.0.0")
 SHAPES = ("WKB", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon")
 DEGREES = re.compile(r"WGS ?84|CRS ?84", re.IGNORECASE)
 Geo = dict[str, Any]
-EPSG_4326: Geo = {  # as PROJJSON, which GeoParquet asks for; what it says of no system is in OGC:CRS84
-    "$schema": "https://proj.org/schemas/v0.7/projjson.schema.json", "type": "GeographicCRS", "name": "WGS 84",
-    "datum": {
-        "type": "GeodeticReferenceFrame", "name": "World Geodetic System 1984",
-        "ellipsoid": {"name": "WGS 84", "semi_major_axis": 6378137, "inverse_flattening": 298.257223563},
-    },
-    "coordinate_system": {"subtype": "ellipsoidal", "axis": [
-        {"name": "Geodetic latitude", "abbreviation": "Lat", "direction": "north", "unit": "degree"},
-        {"name": "Geodetic longitude", "abbreviation": "Lon", "direction": "east", "unit": "degree"},
-    ]},
-    "id": {"authority": "EPSG", "code": 4326},
-}  # fmt: skip
+EPSG_4326: Geo = tomllib.loads(Path(__file__).with_name("epsg_4326.toml").read_text("utf-8"))
 
 
 def described(schema: "pa.Schema", place: str, native: Mapping[str, str]) -> "pa.Schema":

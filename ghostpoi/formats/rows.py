@@ -213,6 +213,10 @@ class Rows(ABC):
         """Return the rows of all parts as rows of this kind. `other`: what the types of a part differ from."""
         raise TypeError(f"rows of {type(self).__name__} cannot be joined")
 
+    def segment(self, at: int = 0, rows: int | None = None) -> Any:
+        """Return some rows as a table of Arrow, as they are held; None: all that follow."""
+        raise TypeError(f"rows of {type(self).__name__} cannot be divided")
+
     def to_frame(self, mapping: dict[str, str]) -> Any:
         """Return a data frame. Columns of a file without types are text, except coordinates, which are numbers."""
         frame = pl.DataFrame({name: self.values(None, "", name) for name in self.columns})

@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,7 @@ UNIT, RECORD, RETURN = b"\x1f", b"\x1e", b"\x1d"  # replace a delimiter, a line 
 CHUNK = 1 << 24  # bytes processed at once, to bound the memory
 ROWS_PER_WRITE = 1 << 18
 BOM = codecs.BOM_UTF8
+OLDEST = pl.CompatLevel.oldest()  # pyarrow cannot rearrange the newest text type
 ZLIB = b"x"  # polars takes some texts that start with this letter for compressed data
 
 
@@ -208,6 +209,9 @@ class TextRows(Rows):
         if RETURNS in frame.columns:
             frame = frame.with_columns(pl.col(RETURNS).fill_null(False))
         return TextRows(held=frame.to_dict(), dialect=_joined([part.dialect for part in [self, *texts]]))
+
+    def segment(self, at: int = 0, rows: int | None = None) -> Any:
+        return pl.DataFrame(self.held).slice(at, rows).to_arrow(compat_level=OLDEST)
 
     def write(self, out: BinaryIO) -> None:
         frame = pl.DataFrame(self.held).select(self.columns)

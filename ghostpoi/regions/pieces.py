@@ -9,7 +9,7 @@ rows: there are as many as pieces times regions.
 import io
 import pickle
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
@@ -276,7 +276,6 @@ NUMBERS, COMMON = b"numbers", b"head"  # in the metadata of its schema
 MANY = 1000  # rows of a group that is compressed; with fewer, that takes eight times as long as the rest
 AT_ONCE = 100_000  # rows that are decoded at once, which bounds the memory
 Head = Any  # what the groups have in common: the dialect of a text, or the schema of a Parquet file
-OLDEST = pl.CompatLevel.oldest()  # pyarrow cannot rearrange the newest text type
 
 
 @dataclass(frozen=True)
@@ -292,7 +291,8 @@ def write_pack(folder: Path, places: Mapping[int, Ints | Longs], rows: Rows | No
     """Write groups, by ascending number: the places of their rows and, one group after the other, the `rows`."""
     import pyarrow as pa
 
-    head, part = (None, lambda at, size: pa.table({})) if rows is None else _parts(rows)
+    head = None if rows is None else rows.dialect or rows.schema
+    part = rows.segment if rows is not None else lambda at, size: pa.table({})
     own, end = [*places.values()], [0, *accumulate(map(len, places.values()))]
     schema = pa.schema([("place", pa.int32()), *map(_plain, part(0, 0).schema)]).with_metadata(
         {NUMBERS: np.array([*places], np.int64).tobytes(), COMMON: pickle.dumps(head)}
@@ -364,18 +364,6 @@ def rows_of(groups: Sequence[Group], name: str) -> Rows:
             columns = [c if c.type == f.type else c.cast(f.type) for f, c in zip(head, table.columns, strict=True)]
             parts.append(ParquetRows.of(pa.Table.from_arrays(columns, schema=head), Path(name)))
     return parts[0] if len(parts) == 1 else parts[0].joined(parts, "other parts")
-
-
-def _parts(rows: Rows) -> tuple[Head, Callable[[int, int], "pa.Table"]]:
-    """Return what groups of rows have in common, and what returns some rows, given the first one and their number."""
-    if rows.dialect:
-        frame = pl.DataFrame(rows.held)
-        return rows.dialect, lambda at, size: frame.slice(at, size).to_arrow(compat_level=OLDEST)
-    from ghostpoi.formats.parquet import ParquetRows
-
-    if not isinstance(rows, ParquetRows):
-        raise TypeError(f"rows of {type(rows).__name__} cannot be divided")
-    return rows.schema, rows.segment
 
 
 def _plain(field: "pa.Field") -> "pa.Field":

@@ -167,11 +167,11 @@ def write_part(path: Path, rows: Iterator[Rows], head: Any, tail: bytes) -> None
     """Write rows as one file: a table, or text, which begins and ends as `head` and `tail` say if it has no rows."""
     with replacing(path) as out:
         if not isinstance(head, Dialect):
-            from ghostpoi.formats.parquet import ParquetRows, write_tables  # pyarrow is slow to import
+            from ghostpoi.formats.parquet import write_tables  # pyarrow is slow to import
 
             first = next(rows, None)
-            found = (some.segment() for some in chain([first], rows) if isinstance(some, ParquetRows))
-            write_tables(found, first.schema if isinstance(first, ParquetRows) else head, out)
+            found = (some.segment() for some in chain([first], rows) if some is not None)
+            write_tables(found, head if first is None else first.schema, out)
             return
         end = None
         for some in rows:
