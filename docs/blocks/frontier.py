@@ -19,7 +19,7 @@ from ghostpoi.study.labels import ARROWS, corrected, show
 from ghostpoi.study.results import GOWALLA, LEAK, NO_LEAK, NYC, WORST_CASE, Attack, Results, uses_leak
 
 STUDIES = ("frontier", "rivals", "constraints", "learned", "victims", "leaks", "releases")
-DEFAULT, OLD = "crowd", "crowd-halves"
+DEFAULT = "crowd"
 CITIES = (NYC, GOWALLA)
 PUBLISHED, TRUE = "what is public", "also the true popularity and hours"
 LEAKS = {NO_LEAK: "no leak", LEAK: "5% leak"}
@@ -360,7 +360,7 @@ def leaks() -> str:
     r = study("leaks")
     ratios, floors = r.study.leak, ("leak-only", "leak-stay")
     rows = [(key, *(show(r.value("clean", key, leak), 3) for leak in ratios)) for key in floors]
-    for m in (OLD, "ghost"):
+    for m in (DEFAULT, "ghost"):
         rows.append((labels.method(m), *(_worst(r, m, leak) for leak in ratios)))
         rows += [(f"minus {key}", *(show(r.minus(m, WORST_CASE, key, leak), 3) for leak in ratios)) for key in floors]
     return table(("leak", *(f"{leak:.0%}" for leak in ratios)), rows)

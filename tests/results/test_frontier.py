@@ -10,7 +10,6 @@ from docs.blocks.common import RESULTS, known, mean, study
 from docs.blocks.frontier import (
     DEFAULT,
     MOST,
-    OLD,
     TRUE,
     at_most,
     control,
@@ -164,7 +163,7 @@ def test_other_victims() -> None:
     names = [labels.number(a) for a in r.study.adversaries]
     assert f"minus the victim's own leak-only, over {', '.join(names)} and leak-mixed" in PAGE
     for here in (r.of(victim) for victim in r.study.victims):
-        assert all(mean(here, OLD, WORST_CASE) < mean(here, m, WORST_CASE) for m in ("ghost", "random"))
+        assert all(mean(here, DEFAULT, WORST_CASE) < mean(here, m, WORST_CASE) for m in ("ghost", "random"))
 
 
 def test_as_more_leaks() -> None:
@@ -172,17 +171,17 @@ def test_as_more_leaks() -> None:
     names = [labels.number(a) for a in r.study.adversaries]
     assert f"worst case over {', '.join(names)} and leak-mixed" in PAGE
     beyond = {
-        m: [known(r.minus(m, WORST_CASE, "leak-stay", leak)).sign for leak in r.study.leak] for m in (OLD, "ghost")
+        m: [known(r.minus(m, WORST_CASE, "leak-stay", leak)).sign for leak in r.study.leak] for m in (DEFAULT, "ghost")
     }
-    assert 1 not in beyond[OLD]
+    assert 1 not in beyond[DEFAULT]
     assert beyond["ghost"] == [1, 1, 1, 1]
-    assert {known(r.against(OLD, "ghost", WORST_CASE, leak)).sign for leak in r.study.leak} == {-1}
+    assert {known(r.against(DEFAULT, "ghost", WORST_CASE, leak)).sign for leak in r.study.leak} == {-1}
 
 
 @pytest.mark.parametrize(
     ("method", "sign", "told"),
     [
-        (OLD, 0, "do not clearly help it against the default of earlier versions ({})"),
+        (DEFAULT, 0, "do not clearly help it against the default ({})"),
         ("random", 1, "clearly help it against random ({})"),
     ],
 )

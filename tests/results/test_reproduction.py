@@ -40,11 +40,14 @@ def test_ghost_beats_neither_pgd_nor_random(r: Results) -> None:
         assert signs(r, "ghost", rival, ["mean"]) == [-1]
 
 
-def test_all_differences_are_clear_together() -> None:
-    rows = corrected([[known(r.against("ghost", rival, "mean")) for rival in ("pgd", "random")] for r in mains()])
-    assert {gap.sign for row in rows for gap in row} == {-1}
+def test_most_differences_are_clear_together() -> None:
+    alone = [[known(r.against("ghost", rival, "mean")) for rival in ("pgd", "random")] for r in mains()]
+    assert {gap.sign for row in alone for gap in row} == {-1}
+    clear = [[gap.sign for gap in row] for row in corrected(alone)]
     assert {r.data: r.study.seeds for r in mains()} == {NYC: 10, GOWALLA: 10, TOKYO: 3}
-    assert f"All {2 * len(rows)} differences of the table of Δmean are clear, over 10 seeds and over three for" in PAGE
+    assert all(set(row) == {-1} for row, r in zip(clear, mains(), strict=True) if r.data != TOKYO)
+    assert f"All {2 * len(clear)} differences of the table of Δmean are below 0" in PAGE
+    assert f"{sum(row.count(-1) for row in clear)} stay clear; the other three are of Tokyo" in PAGE
 
 
 def test_ghost_beats_random_where_adversaries_know_the_rule() -> None:
@@ -53,9 +56,7 @@ def test_ghost_beats_random_where_adversaries_know_the_rule() -> None:
     assert known(r.against("ghost", "random", WORST_CASE)).difference["mean"] < 0
     assert signs(r, "ghost", "pgd", [WORST_CASE, WITHOUT_LEAK]) == [0, 0]
     assert r.data == NYC
-    assert (
-        "it protects better than `random`, clearly so without a leak, and not clearly differently from PGD.**" in PAGE
-    )
+    assert "GHOST protects better than `random` if nothing has leaked; the other differences are not clear.**" in PAGE
     restored = [known(r.measures(m, "step-lengths"))["restored"] for m in ("random", "ghost")]
     random, ghost = (sum(seeds) / len(seeds) for seeds in restored)
     assert f"A14 restores {random:.0%} of the positions of random and {ghost:.0%} of those of GHOST" in PAGE
@@ -85,7 +86,7 @@ def test_naturalness_and_accuracy_rise_with_the_manifold_term(data: str, key: st
 def test_few_methods_are_clearly_better_than_random() -> None:
     count, rows = favours()
     methods = len(strong().methods) - 1
-    assert f"We compared {methods} methods with random, in 3 cities and 2 protocols (Tokyo: one)." in PAGE
+    assert f"We compared {methods} methods with random, in 3 cities and 2 protocols." in PAGE
     assert count == methods * len(PAPER_ADVERSARIES) * len(mains())
     assert f"Of these {count} differences, {len(rows)} are clearly in the method's favour:" in PAGE
 
@@ -98,8 +99,10 @@ def test_a_small_survival_gap_is_no_resistance() -> None:
         for leak in r.study.leak:
             assert known(r.against("ghost", "pgd", "surv_frequency", leak)).difference["mean"] < 0
             more[data] += known(r.against("ghost", "pgd", "frequency", leak)).difference["mean"] > 0
-    nyc, gowalla = more.values()
-    assert f"at {nyc} of 4 leak ratios on Foursquare-NYC and at {gowalla} of 4 on Gowalla-CA" in PAGE
+    assert [*more] == [NYC, TOKYO, GOWALLA]
+    nyc, *others = more.values()
+    assert others == [3, 3]
+    assert f"at {nyc} of 4 leak ratios on Foursquare-NYC and at 3 of 4 in each of the other cities" in PAGE
 
 
 def test_the_papers_pgd_is_weaker_than_ours() -> None:
@@ -124,7 +127,7 @@ def test_a1_is_below_a_trivial_guess() -> None:
     assert f'"People stay where they are" is right for {show(stay)} of all steps on NYC' in PAGE
     cases = [known(r.floor("stay")) > mean(r, m, "none") for r in mains() for m in r.methods]
     assert f"Each city's guess also beats our A1 in {sum(cases)} of {len(cases)} cases" in PAGE
-    assert f"({len(strong().methods)} releases, three cities, two protocols, Tokyo one)" in PAGE
+    assert f"({len(strong().methods)} releases, three cities, two protocols)" in PAGE
 
 
 def test_protocols() -> None:
@@ -242,14 +245,15 @@ def test_the_table_that_answers_first() -> None:
 
 def test_the_claims_on_tokyo_fail() -> None:
     assert [outcome for *_, outcome in summary(OF_TOKYO, [TOKYO])] == [
-        "**No**", "**No**", "**No**", "**No**", "**No**, clearly reversed in 1 of 1"
+        "**No**", "**No**, clearly not the lowest in 1 of 2", "**No**", "**No**, clearly not the lowest in 1 of 2",
+        "**No**, clearly reversed in 2 of 2",
     ]  # fmt: skip
 
 
 def test_no_reading_explains_the_printed_rows() -> None:
     rows = {row[0]: float(row[-1]) for line in readings().splitlines()[2:-1] if (row := line.strip("|").split("|"))}
     nearest = min(rows, key=lambda name: rows[name])
-    assert nearest == 'PGD takes the lowest loss ("argmin"), EM the likeliest venue'
+    assert nearest == "one map: a venue always gets its most frequent substitute"
     assert rows[nearest] > 0.01  # twice the largest spread over seeds
 
 

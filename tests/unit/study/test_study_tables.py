@@ -123,17 +123,17 @@ def test_leak_ratios_victims_and_several_releases(tmp_path: Path) -> None:
     cells = Fabricated(tmp_path, "leaks", "strong")
     for ratio, alone in ((0.01, 0.02), (0.2, 0.1)):
         cells.accuracy("clean", "leak-only", around(alone), ratio)
-        cells.accuracy("crowd-halves", "habits+leak", around(0.1), ratio)
+        cells.accuracy("crowd", "habits+leak", around(0.1), ratio)
     table = made(cells.results())["What a release keeps and gives away"]
-    assert row(table, "1%", "crowd (halves)")["minus leak-only"] == "+.080±.000↑"
-    assert row(table, "20%", "crowd (halves)")["minus leak-only"] == "+.000±.000"
+    assert row(table, "1%", "crowd")["minus leak-only"] == "+.080±.000↑"
+    assert row(table, "20%", "crowd")["minus leak-only"] == "+.000±.000"
 
     cells = Fabricated(tmp_path, "victims", "strong")
     cells.accuracy("clean", "leak-only", around(0.05), 0.05, "gru")
-    cells.accuracy("crowd-halves", "hidden-markov", around(0.09), 0.05, "gru")
+    cells.accuracy("crowd", "hidden-markov", around(0.09), 0.05, "gru")
     table = made(cells.results())["What a release keeps and gives away"]
-    assert row(table, "GRU", "crowd (halves)")["minus leak-only"] == "+.040±.000↑"
-    assert row(table, "Markov", "crowd (halves)")["worst case"] == NONE
+    assert row(table, "GRU", "crowd")["minus leak-only"] == "+.040±.000↑"
+    assert row(table, "Markov", "crowd")["worst case"] == NONE
 
     cells = Fabricated(tmp_path, "releases", "strong")
     cells.accuracy("clean", "leak-only", around(0.05), 0.05)
