@@ -136,12 +136,10 @@ def joined(each: Sequence[Persons | None]) -> Persons | None:
     some = [one for one in each if one is not None]
     if not some:
         return None
-    rows, tallies = [one.rows for one in some], dict[Name, list[Floats]]()
-    for one in some:
-        for name, counts in one.tallies.items():
-            tallies.setdefault(name, []).append(counts)
+    rows, names = [one.rows for one in some], dict.fromkeys(name for one in some for name in one.tallies)
+    tallies = {name: np.concatenate([one.tallies[name] for one in some if name in one.tallies]) for name in names}
     km = float(np.average([one.place_km for one in some], weights=rows))
-    return Persons({name: np.concatenate(found) for name, found in tallies.items()}, some[0].control, km, sum(rows))
+    return Persons(tallies, some[0].control, km, sum(rows))
 
 
 def summary(persons: Persons | None) -> dict[str, Any] | None:

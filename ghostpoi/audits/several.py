@@ -3,7 +3,7 @@
 It needs each release and its private folder, which holds the clean venues.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -36,19 +36,25 @@ Place = tuple[Path, Path]  # a release and its private folder
 
 
 class Known(NamedTuple):
-    """One release in numbers of its own: what is shown, what is true, and how it was drawn."""
+    """One release, what is true of it, and how it was drawn. People, ids and venues have the same numbers in all."""
 
-    users: list[str]  # (N,) as released
-    people: list[str]  # (N,) who they are
+    user: Longs  # (N,) as released
+    person: Longs  # (N,)
     time: Longs  # (N,) as released
     clean_time: Longs  # (N,)
     released: Longs  # (N,)
     clean: Longs  # (N,)
-    ids: list[str]  # (P+1,)
-    crowd: list[str]  # (P+1,) the crowd of each venue, or else the venue
+    crowd: Longs  # (P+1,) the crowd of each venue of this release and of those before, or else the venue
     channel: Channel
     shows_popularity: bool
     rotates: bool  # whether a person has several user ids
+
+
+Numbers = dict[str, int]  # of names, in the order in which they come
+
+
+def _numbers(known: Numbers, names: Iterable[object]) -> Longs:
+    return np.array([known.setdefault(str(name), len(known)) for name in names], np.int64)
 
 
 def places(folder: Path) -> list[tuple[str, str]]:
@@ -89,18 +95,23 @@ def _audited(folder: Path, release: Path | None, recorded: list[Place], limit: S
             f"{option('series', folder)}: fewer than two releases are left, because these are missing: "
             f"{', '.join(absent)}; move them back, or leave {option('series')} out"
         )
-    known = [_read(*place, limit) for place in where]
+    people, users, venues = Numbers(), Numbers(), Numbers({"": 0})
+    known = [_read(*place, limit, people, users, venues) for place in where]
     found = {
         "releases": [_shown(release) for release, _ in where], "not_compared": absent,
-        "kept_crowds": (folder / NOTE).exists(), **_recurring(known), "linkage": linkage(known),
+        "kept_crowds": (folder / NOTE).exists(), **_recurring(known, len(venues)),
+        "linkage": linkage(known, len(people)),
     }  # fmt: skip
     return found | {"verdict": _verdict(found)}
 
 
-def _recurring(known: Sequence[Known]) -> dict[str, Any]:
-    """Return what A19 learns of visits that recur under one user id."""
-    months, clean = _together(known)
-    rows, habits = months[0].channel.symbols, len(clean)
+def _recurring(known: Sequence[Known], rows: int) -> dict[str, Any]:
+    """Return what A19 learns of visits that recur under one user id; `rows` is P+1."""
+    habit, place = np.unique(np.concatenate([one.user * rows + one.clean for one in known]), return_inverse=True)
+    places, clean, habits = np.split(place, np.cumsum([len(one.user) for one in known])[:-1]), habit % rows, len(habit)
+    months = [
+        Month(at, one.released, one.channel, one.shows_popularity) for one, at in zip(known, places, strict=True)
+    ]  # fmt: skip
     in_month = np.stack([np.bincount(month.habit, minlength=habits) for month in months])  # visits by release and habit
     visits = np.where((in_month > 0).sum(axis=0) > 1, in_month, 0)  # of habits that recur in another release
     used = np.flatnonzero(visits.sum(axis=1))
@@ -157,35 +168,38 @@ def _verdict(found: dict[str, Any]) -> str:
     return f"{verdict} {count}: {shown}.{linked}{remedy}{absent}"
 
 
-def linkage(known: Sequence[Known]) -> dict[str, Any]:
+def linkage(known: Sequence[Known], people: int) -> dict[str, Any]:
     """Return how often the user ids of a release are assigned to the right person of the one before.
 
     A tenth of the people is unknown in the one before and serves, with those who are new, as control.
     """
-    number = {name: n for n, name in enumerate(sorted({name for one in known for name in one.people}))}
-    tallies, held = dict[tuple[str, ...], Floats](), held_out(len(number))
+    tallies, held = dict[tuple[str, ...], Floats](), held_out(people)
     for side in SIDES:
-        parts = [between(*both, side, number, held) for both in pairwise(known)]
-        for end, found in zip((side, CONTROLS[side]), measure.linkage("ids", parts, len(number)), strict=True):
+        parts = [between(*both, side, held) for both in pairwise(known)]
+        for end, found in zip((side, CONTROLS[side]), measure.linkage("ids", parts, people), strict=True):
             tallies |= {(name, end): counts for name, counts in found.items()}
     return nested(tallies)
 
 
-def between(before: Known, after: Known, side: str, number: Mapping[str, int], held: Bools) -> Parts:
+def between(before: Known, after: Known, side: str, held: Bools) -> Parts:
     """Return what an outsider compares who knows the people of one release and holds the next, or both clean files."""
-    both, shows = (before, after), side == RELEASE
-    person = np.array([number[name] for one in both for name in one.people], np.int64)
-    crowd = dict(zip(after.ids, after.crowd, strict=True)) if shows else {}
-    places = [crowd.get(one.ids[v], one.ids[v]) for one in both for v in (one.released if shows else one.clean)]
-    place, unit = (np.unique(names, return_inverse=True)[1] for names in (places, [*before.users, *after.users]))
-    time = np.concatenate([one.time if shows else one.clean_time for one in both])
-    unit, later = unit if shows else person, np.arange(len(person)) >= len(before.people)
-    strangers = held | (np.bincount(person[~later], minlength=len(number)) == 0)
-    visits = Visits(person, unit, time, place, place, place)
-    return Parts(visits, unit, later, np.unique(unit[later]), strangers, not (shows and after.rotates))
+
+    def both(name: str) -> Longs:
+        return np.concatenate([getattr(before, name), getattr(after, name)])
+
+    person, later = both("person"), np.arange(len(before.person) + len(after.person)) >= len(before.person)
+    strangers = held | (np.bincount(before.person, minlength=len(held)) == 0)
+    if side == CLEAN:
+        place, unit, time = both("clean"), person, both("clean_time")
+    else:
+        place, unit, time = after.crowd[both("released")], both("user"), both("time")
+    visits, one_each = Visits(person, unit, time, place, place, place), side == CLEAN or not after.rotates
+    return Parts(visits, unit, later, np.unique(unit[later]), strangers, one_each)
 
 
-def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:
+def _read(
+    release: Path, private: Path, limit: SizeLimit | None, people: Numbers, users: Numbers, venues: Numbers
+) -> Known:  # fmt: skip
     manifest = checked_manifest(release)
     settings, written = settings_of(manifest), read_data(release, manifest, limit).table
     if manifest["method"] not in METHODS or isinstance(settings.method, FreeDraw):
@@ -197,14 +211,15 @@ def _read(release: Path, private: Path, limit: SizeLimit | None) -> Known:
     table, crowds = read_table(private, clean, manifest, clean=False)
     whole, v = prepare(table, settings, crowds=crowds), table.venues
     apart = f"{release}: " if settings.hides_users and crowds is None else ""  # the same random id is not the same user
-    number, ids = {name: n for n, name in enumerate(table.venue_ids)}, [str(name) for name in table.venue_ids]
-    cell = Division.crowds(whole, v).cell if isinstance(settings.method, CrowdDraw) else np.arange(len(ids))
+    venue, released = _numbers(venues, table.venue_ids), _numbers(venues, pairs.ids)[pairs.released]
+    crowd, channel = np.arange(len(venues)), settings.method.channel(whole.venue_sets, v.lat, v.lon)
+    if isinstance(settings.method, CrowdDraw):
+        crowd[venue] = venue[Division.crowds(whole, v).cell]
     return Known(
-        users=[f"{apart}{written.user_ids[n]}" for n in written.user],
-        people=[str(table.user_ids[n]) for n in table.user],
-        time=written.time, clean_time=pairs.time,
-        released=np.array([number[pairs.ids[n]] for n in pairs.released], np.int64), clean=table.venue.astype(np.int64),
-        ids=ids, crowd=[ids[n] for n in cell], channel=settings.method.channel(whole.venue_sets, v.lat, v.lon),
+        user=_numbers(users, (apart + str(name) for name in written.user_ids))[written.user],
+        person=_numbers(people, table.user_ids)[table.user], time=written.time, clean_time=pairs.time,
+        released=released, clean=venue[table.venue], crowd=crowd,
+        channel=Channel.of(venue[channel.clean], venue[channel.released], channel.probability, len(crowd)),
         shows_popularity=settings.method.popularity_power > 0, rotates=settings.rotates_users,
     )  # fmt: skip
 
@@ -221,25 +236,3 @@ def _clean_table(pairs: Pairs, private: Path, written: Checkins, manifest: dict[
         users.astype(object), np.array(["", *(pairs.ids[v] for v in visited)], object), categories.astype(object),
         written.category_field, written.name, dict(manifest["disclosure"]["category_groups"]),
     )  # fmt: skip
-
-
-def _together(known: Sequence[Known]) -> tuple[list[Month], Longs]:
-    """Return the releases with the same numbers of habits and venues, and the clean venue of each habit."""
-    venue: dict[str, int] = {"": 0}
-    user: dict[str, int] = {}
-    numbers = [np.array([venue.setdefault(i, len(venue)) for i in one.ids], np.int64) for one in known]
-    rows, habit = len(venue), []
-    for one, to in zip(known, numbers, strict=True):
-        who = np.array([user.setdefault(i, len(user)) for i in one.users], np.int64)
-        habit.append(who * rows + to[one.clean])
-    habits, place = np.unique(np.concatenate(habit), return_inverse=True)
-    places = np.split(place, np.cumsum([len(one.users) for one in known])[:-1])
-    months = [
-        Month(
-            at, to[one.released],
-            Channel.of(to[one.channel.clean], to[one.channel.released], one.channel.probability, rows),
-            one.shows_popularity,
-        )
-        for one, to, at in zip(known, numbers, places, strict=True)
-    ]  # fmt: skip
-    return months, habits % rows

@@ -343,9 +343,7 @@ def audited(console: Console, release: Path, found: dict[str, Any]) -> None:
 
 def person(console: Console, found: dict[str, Any]) -> None:
     """Print what a release says about a person."""
-    from ghostpoi.reports.audit_view import KNOWN
-
-    known = [{"known": KNOWN[name]} | {f"k{k}": share for k, share in by.items()}
+    known = [{"known": name.replace("part", "part of day").replace("_", " and ")} | {f"k{k}": x for k, x in by.items()}
              for name, by in found["singled_out"].items()]  # fmt: skip
     _print(console, "person", found, table=_table("known", known))
 

@@ -17,10 +17,6 @@ from ghostpoi.errors import InputError
 from ghostpoi.release.manifest import release_identity
 from ghostpoi.reports.texts import TEXTS, TONES, regions_text, sample_text, victim_label
 
-KNOWN = {  # what an outsider knows of each check-in -> how it is called
-    "second": "the second", "minute": "the minute", "hour": "the hour", "day": "the day",
-    "hour_place": "hour and place", "part_place": "part of day and place",
-}  # fmt: skip
 Figure = Mapping[str, Any]
 
 

@@ -13,45 +13,34 @@ from ghostpoi.audits.several import Known, between, linkage
 
 PEOPLE, MONTHS, VENUES = 60, 3, 24
 HOUR = 3600
-Row = tuple[str, str, str, int]  # person, user id, place, part of the day
+Row = tuple[int, int, int, int]  # person, user id, place, part of the day
 
 
 def months(rotates: bool) -> list[Known]:
     """Everybody has usual venues; a release shows another venue of the crowd, of which there are six."""
     draw, usual = np.random.default_rng(4), np.random.default_rng(5).integers(1, VENUES + 1, (PEOPLE, 3))
-    out = []
+    crowd, out = np.append(0, np.arange(VENUES) // 4 * 4 + 1), []
     for number in range(MONTHS):
         who = np.repeat(np.arange(PEOPLE - 2 * (number == 0)), 12)  # two come later
         clean = np.where(draw.random(len(who)) < 0.8, usual[who, draw.integers(0, 3, len(who))], 1 + who % VENUES)
-        ids = ["", *(f"v{n}" for n in draw.permutation(VENUES) + 1)]  # every month numbers them otherwise
-        place = {name: n for n, name in enumerate(ids)}
-        crowd = [f"v{1 + (int(name[1:]) - 1) // 4 * 4}" if name else "" for name in ids]
-        shown = (clean - 1) // 4 * 4 + draw.integers(0, 4, len(who)) + 1
         time = draw.integers(0, 30 * 24, len(who)) * HOUR
         unit = who * 3 + draw.integers(0, 3, len(who)) if rotates else draw.permutation(PEOPLE)[who]
+        released = crowd[clean] + draw.integers(0, 4, len(who))
         out.append(
-            Known(
-                users=[f"{number}-{one}" for one in unit], people=[f"person {one}" for one in who], time=time // 3 * 3,
-                clean_time=time, released=np.array([place[f"v{n}"] for n in shown]),
-                clean=np.array([place[f"v{n}"] for n in clean]), ids=ids, crowd=crowd, channel=cast(Any, None),
-                shows_popularity=False, rotates=rotates,
-            )
+            Known(1000 * number + unit, who, time // 7200 * 7200, time, released, clean, crowd, cast(Any, None), False,
+                  rotates)
         )  # fmt: skip
     return out
 
 
 def rows(month: Known, clean: bool) -> list[Row]:
     """All check-ins, as they are or as they are shown."""
-    return [
-        (p, p if clean else u, month.ids[c] if clean else month.crowd[r], int(t) // (4 * HOUR) % 6)
-        for p, u, c, r, t in zip(
-            month.people, month.users, month.clean, month.released, month.clean_time if clean else month.time,
-            strict=True,
-        )
-    ]  # fmt: skip
+    shown = (month.person, month.person, month.clean, month.clean_time)
+    columns = shown if clean else (month.person, month.user, month.crowd[month.released], month.time)
+    return [(p, u, v, t // (4 * HOUR) % 6) for p, u, v, t in zip(*(one.tolist() for one in columns), strict=True)]
 
 
-def assigned(before: list[Row], after: list[Row], people: list[str], one_each: bool) -> dict[str, str]:
+def assigned(before: list[Row], after: list[Row], people: list[int], one_each: bool) -> dict[int, int]:
     """Return the likeliest person of each user id of the later release."""
     ids = sorted({row[1] for row in after})
     scores, size = np.zeros((len(ids), len(people))), np.array([sum(row[1] == one for row in after) for one in ids])
@@ -76,18 +65,16 @@ def assigned(before: list[Row], after: list[Row], people: list[str], one_each: b
 @pytest.mark.parametrize("side", ["release", "clean"])
 def test_ids_of_each_month_go_to_the_people_of_the_month_before(rotates: bool, side: str) -> None:
     known = months(rotates)
-    names = sorted({name for month in known for name in month.people})
-    held, number = held_out(len(names)), {name: n for n, name in enumerate(names)}
-    expected = np.zeros((len(names), 2))
+    held, expected = held_out(PEOPLE), np.zeros((PEOPLE, 2))
     for before, after in pairwise(rows(month, side == "clean") for month in known):
-        people = [name for name in names if not held[number[name]] and any(row[0] == name for row in before)]
+        people = [one for one in range(PEOPLE) if not held[one] and any(row[0] == one for row in before)]
         found = assigned(before, after, people, side == "clean" or not rotates)
         for one, owner in {row[1]: row[0] for row in after}.items():
             if owner in people:
-                expected[number[owner]] += [found[one] == owner, 1]
-    parts = [between(*both, side, number, held) for both in pairwise(known)]
-    assert measure.linkage("ids", parts, len(names))[0]["ids"].tolist() == expected.tolist()
+                expected[owner] += [found[one] == owner, 1]
+    parts = [between(*both, side, held) for both in pairwise(known)]
+    assert measure.linkage("ids", parts, PEOPLE)[0]["ids"].tolist() == expected.tolist()
     assert 0.2 < expected[:, 0].sum() / expected[:, 1].sum() < 1
-    figures = linkage(known)["ids"]
+    figures = linkage(known, PEOPLE)["ids"]
     assert figures["release"]["mean"] < figures["clean"]["mean"]
     assert figures["control"]["mean"] < 0.2
