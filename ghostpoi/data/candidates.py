@@ -14,8 +14,8 @@ from ghostpoi.data.places import Places
 from ghostpoi.settings import CandidateSettings
 
 CANDIDATES_VERSION = 1  # raised whenever the same input gives other candidate sets
-CHUNK = 1 << 16  # anchors per search, to bound the memory for millions of venues
-ANCHORS, PAIRS = 64, 1 << 22  # anchors per block, and their pairs with venues around: they bound the memory
+CHUNK = 65_536  # anchors per search, to bound the memory for millions of venues
+ANCHORS, PAIRS = 64, 4_000_000  # anchors per block, and their pairs with venues around: they bound the memory
 DECIMALS = 9  # of a similarity, so that results do not depend on the rounding of a machine
 
 
@@ -113,15 +113,13 @@ def find(lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, work
     equally distant venues compete for the last of the K places, the tree decides.
     """
     radii: Floats = rule.radius_km * rule.widen_factor ** np.arange(rule.max_widenings + 1.0)
-    # Slightly wider than the radius, so that rounding in the tree loses no venue that the haversine distance keeps.
-    reach = chord(float(radii[-1])) * (1 + 1e-9) + 1e-12
     rows = len(lat)
     largest = int(np.bincount(category[1:]).max()) - 1 if rows > 1 else 0  # of all candidate sets
     poi = np.zeros((rows, max(1, min(rule.max_candidates, largest))), np.int32)
     radius = np.full(rows, radii[0])
     for members in by_category(category):
         width = max(rule.max_candidates, rule.min_candidates) + 1  # + 1: an anchor finds itself
-        search = _nearest(lat[members], lon[members], width, reach, workers)
+        search = _nearest(lat[members], lon[members], width, _reach(float(radii[-1])), workers)
         for at in range(0, len(members), CHUNK):
             anchors = members[at : at + CHUNK]
             found = search(at, at + len(anchors))
@@ -139,17 +137,18 @@ def find(lat: Floats, lon: Floats, category: Ints, rule: CandidateSettings, work
     return Candidates(poi, radius)
 
 
+def _reach(km: float) -> float:
+    """Return a chord for a tree, slightly too long: rounding loses no venue that the haversine distance keeps."""
+    return chord(km) * (1 + 1e-9) + 1e-12
+
+
 def _nearest(lat: Floats, lon: Floats, width: int, reach: float, workers: int) -> Callable[[int, int], Longs]:
     """Return a search for the nearest venues within reach of venues first to last; len(lat) stands for none."""
     if len(lat) <= width:  # all of them: the caller drops those out of reach
         return lambda first, last: np.tile(np.arange(len(lat)), (last - first, 1))
     point = unit_sphere(lat, lon)
     tree, nearest = scipy.spatial.cKDTree(point), np.arange(1, width + 1)
-
-    def search(first: int, last: int) -> Longs:
-        return tree.query(point[first:last], k=nearest, distance_upper_bound=reach, workers=workers)[1]
-
-    return search
+    return lambda first, last: tree.query(point[first:last], k=nearest, distance_upper_bound=reach, workers=workers)[1]
 
 
 def by_category(category: Ints) -> Iterator[Longs]:
@@ -205,8 +204,8 @@ def _blocks(lat: Floats, lon: Floats, anchors: Longs, reach_km: float) -> Iterat
     while todo:
         some = todo.pop()
         middle = own[some].mean(axis=0)
-        reach = float(np.linalg.norm(own[some] - middle, axis=1).max()) + chord(reach_km) * (1 + 1e-9) + 1e-12
-        around = np.array(tree.query_ball_point(middle, reach))
+        wide = float(np.linalg.norm(own[some] - middle, axis=1).max())
+        around = np.array(tree.query_ball_point(middle, wide + _reach(reach_km)))
         if len(some) > 1 and len(some) * len(around) > PAIRS:
             todo += [some[len(some) // 2 :], some[: len(some) // 2]]
         else:

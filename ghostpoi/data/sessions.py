@@ -102,7 +102,7 @@ def build(table: Checkins, settings: FilterSettings, may_be_empty: bool = False)
         minimum = getattr(settings, name)
         steps.append(FilterStep(name, before, after, dropped.format(minimum)))
         if after == 0 and not may_be_empty:
-            lower = max(1, min(minimum - 1, int(sizes.max())))
+            lower = max(1, int(sizes.max()))
             raise InputError(
                 f"{table.name}: the filter {name!r} leaves nothing of {before:,} check-ins ({steps[-1].why}); lower "
                 f"it with {option('set', f'filters.{name}={lower}')}{remedy}"

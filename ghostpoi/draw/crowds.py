@@ -329,13 +329,11 @@ def halves(members: Longs, point: Floats, size: int, reach: float) -> list[Longs
     todo, crowds = [members], []
     while todo:
         part = todo.pop()
-        spread = np.ptp(point[part], axis=0)
-        along = point[part, int(spread.argmax())]
+        along = point[part, int(np.ptp(point[part], axis=0).argmax())]
         order = np.lexsort((part, along))  # venues at one position by number
         cut = len(part) // 2
         if len(part) < 2 * size:
-            # Most crowds lie in a narrow box.
-            if float(np.sqrt((spread**2).sum())) * (1 + 1e-9) <= reach or _width(point[part]) <= reach:
+            if _width(point[part]) <= reach:
                 crowds.append(part)
                 continue
             least = max(1, len(part) // 4)  # on either side, so that few venues end up alone

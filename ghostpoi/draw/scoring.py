@@ -65,7 +65,7 @@ class PaddedOptions(NamedTuple):
     sign: Tensor  # (M,) -1 with a target, else 0
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Position:
     """Position i of a batch of sessions: all that a method may use to choose. Row b is session b of the batch."""
 
@@ -76,11 +76,11 @@ class Position:
     target: Tensor  # (B,) clean p_{i+1}; p_{i-1} at a session's last position; 0 in a session of one
     index: Tensor  # (B,) the number of the position in Sessions
     log_weight: Tensor  # (B, K), or (B, 1) if all candidates weigh the same
-    options: Options | PaddedOptions = field(repr=False)
-    _surrogate: CachedModel | None = field(repr=False)
-    _trajectory_lm: CachedModel | None = field(repr=False)
-    _precision: Precision = field(repr=False)
-    _scores: dict[str, Tensor] = field(default_factory=dict, repr=False)
+    options: Options | PaddedOptions
+    _surrogate: CachedModel | None
+    _trajectory_lm: CachedModel | None
+    _precision: Precision
+    _scores: dict[str, Tensor] = field(default_factory=dict)
 
     @cached_property
     def infeasible(self) -> Tensor:

@@ -1,7 +1,12 @@
 """Mutants: small faults put into core stages, one at a time. The tests of the stage must notice most of them.
 
-Each stage gets its share of 150 mutants, drawn with a fixed seed; GHOSTPOI_MUTANTS sets another number and
-GHOSTPOI_MUTANTS_SEED another seed. The failure names every mutant that lived. It is equivalent, or needs a test.
+Each stage gets its share of 150 mutants, drawn with a fixed seed. The failure names every mutant that lived. It is
+equivalent, or needs a test. The environment sets
+
+- GHOSTPOI_MUTANTS: another number,
+- GHOSTPOI_MUTANTS_SEED: another seed,
+- GHOSTPOI_MUTANTS_STAGES: fewer stages, as parts of their names: "draw/ data/candidates",
+- GHOSTPOI_MUTANTS_WORKERS: how many run at once.
 """
 
 import ast
@@ -24,24 +29,32 @@ import pytest
 from conftest import ROOT
 
 MUTANTS = int(os.environ.get("GHOSTPOI_MUTANTS", "150"))
+CHOSEN = os.environ.get("GHOSTPOI_MUTANTS_STAGES", "/").split()
 SEED = int(os.environ.get("GHOSTPOI_MUTANTS_SEED", "1"))
 LEAST = 0.85  # share that must be noticed
 WORKERS = int(os.environ.get("GHOSTPOI_MUTANTS_WORKERS", "2"))
 PATIENCE = 5.0  # times what the tests take without a mutant: longer is a loop without end
 UNIT, INTEGRATION = Path("tests/unit"), Path("tests/integration")
+RECORDED = f"{INTEGRATION}/study/test_stages.py::test_an_output_changes_with_the_version[{{}}]"
 STAGES: dict[str, tuple[Path, ...]] = {
-    "draw/scoring.py": (INTEGRATION / "draw/test_position.py", INTEGRATION / "draw/test_methods.py"),
-    "draw/crowds.py": (UNIT / "draw", INTEGRATION / "draw/test_crowds.py", INTEGRATION / "draw/test_crowd_kinds.py"),
-    "data/sessions.py": (
-        UNIT / "data/test_sessions.py",
-        UNIT / "data/test_region_crossings.py",
-        UNIT / "draw/test_rows_outside_sessions.py",
+    "draw/scoring.py": (
+        INTEGRATION / "draw/test_position.py",
+        UNIT / "draw/test_unlearnable_baselines.py",
+        INTEGRATION / "draw/test_methods.py",
     ),
-    "data/candidates.py": tuple(
-        UNIT / f"data/test_{part}.py" for part in ("candidates", "learned_candidates", "hidden")
+    "draw/crowds.py": (
+        *(UNIT / f"draw/test_{part}_reference.py" for part in ("crowd", "halves")),
+        *(INTEGRATION / f"draw/test_{part}.py" for part in ("crowds", "crowd_kinds")),
     ),
-    "audits/verdicts.py": (UNIT / "audits",),
-    "audits/measures/accuracy.py": (UNIT / "audits",),
+    "data/sessions.py": tuple(UNIT / f"data/test_{part}.py" for part in ("sessions", "region_crossings")),
+    "data/candidates.py": (
+        *(UNIT / f"data/test_{part}.py" for part in ("candidates", "learned_candidates", "hidden")),
+        Path(RECORDED.format("candidates")),
+    ),
+    "audits/verdicts.py": tuple(
+        UNIT / f"audits/test_{part}.py" for part in ("verdicts", "conclusions", "limits", "given_away")
+    ),
+    "audits/measures/accuracy.py": (UNIT / "audits/test_measures.py", Path(RECORDED.format("accuracy"))),
     "columns/dependence.py": tuple(UNIT / f"columns/test_{part}.py" for part in ("dependence_reference", "columns")),
     "columns/order.py": tuple(UNIT / f"columns/test_{part}.py" for part in ("order_reference", "row_order")),
     "columns/pairs.py": tuple(UNIT / f"columns/test_{part}.py" for part in ("pairs_reference", "venue_pairs")),
@@ -144,14 +157,14 @@ class _Put(ast.NodeTransformer):
 
 
 def sample() -> list[Mutant]:
-    """Draw the mutants: the same number of every stage, but for one."""
+    """Draw the mutants: the same number of every stage, but for one; return those of the chosen stages."""
     draw = random.Random(SEED)
     share, more = divmod(MUTANTS, len(STAGES))
     found = []
     for number, stage in enumerate(STAGES):
         every = mutants_of(stage)
         found += draw.sample(every, min(len(every), share + (number < more)))
-    return found
+    return [one for one in found if any(part in one.stage for part in CHOSEN)]
 
 
 # A process that imports much, but not ghostpoi nor what pytest must see first, then forks a child per run of tests. An

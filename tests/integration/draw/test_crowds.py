@@ -48,7 +48,9 @@ def test_a_line_is_cut_into_crowds_of_equal_size() -> None:
 def test_venues_that_no_steps_join_are_apart_and_a_lone_venue_has_no_candidates() -> None:
     sets = found([0.0, 0.0, 0.0], [0.0, 0.01, 5.0], [0, 0, 0], 3, 50.0)
     assert sets.poi.tolist() == [[0, 0], [1, 2], [1, 2], [0, 0]]
+    assert sets.radius_km.tolist() == [0, 50, 50, 0]
     assert found([0.0, 0.0, 0.0], [0.0, 0.01, 5.0], [0, 0, 0], 3, 1000.0).size.tolist() == [0, 3, 3, 3]
+    assert found([0.0], [0.0], [0], 3, 50.0).poi.tolist() == [[0], [0]]
 
 
 def test_a_crowd_may_be_wider_than_one_step() -> None:

@@ -1,6 +1,7 @@
 """Scores from the prefix cache equal the definition for any batches; the speed mask, and sets that it empties."""
 
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from torch import Tensor
 
 from benchmarks.slow_reference import brute_force_scores
 from ghostpoi.data.geo import haversine_km
-from ghostpoi.draw.scoring import Position
+from ghostpoi.draw.scoring import Position, sample, with_entropy_floor
+from ghostpoi.models.prefix_cache import Prefix
 from ghostpoi.settings import SpeedSettings
 
 
@@ -97,9 +99,9 @@ def test_brute_force_scores_agree() -> None:
             assert slow[i][feasible.numpy()] == pytest.approx(quick[feasible].numpy(), abs=1e-4)
 
 
-def test_the_loss_of_an_embedding_and_its_gradient() -> None:
-    world = World(7, [6, 3, 9, 1, 5], hurry=0)
-    world.sessions.poi[1] = 1  # a target next to the padding
+@pytest.mark.parametrize("pois", [30, 10])  # of ten venues, each is a target
+def test_the_loss_of_an_embedding_and_its_gradient(pois: int) -> None:
+    world = World(7, [6, 3, 9, 1, 5], pois, k=9, hurry=0)
     checked = []
 
     def choose(position: Position) -> Tensor:
@@ -128,3 +130,51 @@ def test_a_method_that_asks_for_no_score_costs_no_forward_pass(monkeypatch: pyte
     assert sum(done) == world.sessions.positions
     with pytest.raises(ValueError, match="no surrogate"):
         world.walker(lambda p: p.adv()[:, 0].long(), models=False).run()
+
+
+def test_a_surrogate_without_a_prefix_predicts_nothing() -> None:
+    seen = []
+
+    def choose(position: Position) -> Tensor:
+        seen.append(position.has_prefix)
+        with pytest.raises(ValueError, match="needs_likelihood"):
+            position.likelihood()  # the walk did not announce it
+        return position.candidates[:, 0]
+
+    World(9, [6]).walker(choose).run()
+    assert seen == [False, True, True, True, False, True]  # windows hold four positions
+
+
+def test_at_the_start_of_sessions_each_venue_is_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sessions may release it: there, its score depends on nothing else."""
+    world, scored, peek = World(9, [1] * 40, pois=10, k=9), [], Prefix.peek
+
+    def counted(prefix: Prefix, new: Tensor, *more: Any) -> Tensor:
+        scored.append(len(new))
+        return peek(prefix, new, *more)
+
+    monkeypatch.setattr(Prefix, "peek", counted)
+    world.walk()
+    options = world.candidates.poi[world.sessions.poi]
+    assert scored == [len(np.unique(options[options > 0]))]
+    assert (options > 0).sum() > 5 * scored[0]
+
+
+def test_a_draw_is_by_weight_among_feasible_candidates_and_a_floor_evens_it_out() -> None:
+    world, evened = World(5, [9, 7, 8], k=9), 0
+    weight = np.where(world.candidates.poi > 0, 2.0 ** np.arange(9), 0.0)
+    world.candidates = replace(world.candidates, weight=weight)
+
+    def choose(position: Position) -> Tensor:
+        nonlocal evened
+        assert torch.allclose(position.weights().exp(), torch.from_numpy(weight)[position.anchor])
+        uniform = torch.linspace(0, 0.99, len(position.anchor), dtype=torch.float64)
+        feasible = position.weights().masked_fill(~position.feasible, -torch.inf)
+        plain, floor = position.sample(position.weights(), uniform), position.sample(position.weights(), uniform, 3.0)
+        assert torch.equal(plain, sample(feasible, uniform))
+        assert torch.equal(floor, sample(with_entropy_floor(feasible, 3.0), uniform))
+        evened += int((plain != floor).sum())
+        return position.candidates[:, 0]
+
+    world.walker(choose).run()
+    assert evened

@@ -45,7 +45,7 @@ def cells() -> list[Cell]:
     return [cell for protocol in PROTOCOLS for cell in Store(RESULTS, protocol).cells()]
 
 
-@pytest.mark.parametrize(("name", "stage"), stages().items())
+@pytest.mark.parametrize(("name", "stage"), stages().items(), ids=stages())
 def test_an_output_changes_with_the_version(name: str, stage: Stage, recorded: dict[str, Any]) -> None:
     if stage.models and any(recorded[key] != value for key, value in here().items()):
         pytest.skip(f"recorded with torch {recorded['torch']} on {recorded['cpu']}; other kernels round differently")

@@ -1,10 +1,12 @@
 """Limits that a publisher sets: within, beyond or undecided, and the worst of them."""
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from ghostpoi.audits.verdicts import BEYOND, UNSURE, WITHIN, LimitSettings, decide, limits_of
+from ghostpoi.errors import InputError
 
 
 def audit(low: float, high: float, far: float = 0.2, steps: int = 5000) -> dict[str, Any]:
@@ -32,6 +34,35 @@ def test_far_moves_are_those_of_adversaries_without_a_leak(limit: float, verdict
     found = decide({"far_within_1km": limit}, audit(0, 0))
     assert found is not None
     assert found["far_within_1km"]["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [(0.35, BEYOND), (0.4, UNSURE), (0.5, UNSURE), (0.6, WITHIN)])
+@pytest.mark.parametrize("name", ["persons", "linked"])
+def test_people_are_compared_at_the_figure_that_the_limit_names(name: str, limit: float, verdict: str) -> None:
+    given, other = {"low": 0.4, "high": 0.6}, {"low": 0.0, "high": 0.1}
+    persons = {
+        "unicity": {"part_place": {"4": {"release": given, "clean": other}, "2": {"release": other}}},
+        "next_release": {"ids": {"release": given, "clean": other}, "places": {"release": other}},
+    }
+    found = decide({name: limit}, {"persons": persons})
+    assert found is not None
+    assert found[name] == {"limit": limit, "verdict": verdict}
+
+
+@pytest.mark.parametrize("persons", [None, {}, {"unicity": None, "next_release": {"ids": {"release": None}}}])
+def test_with_too_few_people_a_limit_is_undecided(persons: dict[str, Any] | None) -> None:
+    for name in ("persons", "linked"):
+        found = [decide({name: limit}, {"persons": persons}) for limit in (0.0, 0.999, 1.0)]
+        assert [one and one["decision"] for one in found] == [UNSURE, UNSURE, WITHIN]
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(LimitSettings)])
+def test_a_limit_is_a_share(name: str) -> None:
+    assert LimitSettings(**{name: 0.5}).given == {name.removeprefix("accuracy_"): 0.5}
+    assert LimitSettings(**{name: 1.0}).given == {}  # no limit
+    for value in (-0.01, 1.01):
+        with pytest.raises(InputError, match=name):
+            LimitSettings(**{name: value})
 
 
 def test_the_worst_limit_and_the_worst_region_decide() -> None:

@@ -4,6 +4,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar
 
@@ -21,7 +22,9 @@ from ghostpoi.audits.measures.accuracy import (
     metrics,
     popularity,
     recovery,
+    rounded,
     stay,
+    step,
     steps,
 )
 from ghostpoi.audits.measures.gaps import Spread, against, gaps, spread, strongest
@@ -120,12 +123,6 @@ class TestFloors:
         assert values(found["all"]) == pytest.approx((1 / 6, 5 / 6, 5 / 6, mrr))
         assert values(found["moves"]) == pytest.approx((0.0, 4 / 5, 4 / 5, (mrr * 6 - 1) / 5))
 
-    def test_the_steps_at_which_a_floor_is_right(self) -> None:
-        # The most popular POI is 1. Steps 1-2 2-4 | 3-1 1-1 | 2-2 | 9-9, which is unknown.
-        found = floor_hits(self.TRAIN, sessions_of([1, 2, 4], [3, 1, 1], [2, 2], [9, 9]), 6)
-        assert found["popularity"].tolist() == [False, False, True, True, False, False]
-        assert found["stay"].tolist() == [False, False, False, True, True, False]
-
     def test_markov_by_hand(self) -> None:
         # After 1: 2 twice, 4 once, then 1 3 5. After 2: 2 (popular) and 3 once each, then 1 4 5. After 3: nothing.
         # Steps 1-2: 1; 2-4: 4; 3-1: 1; 1-5: 5.
@@ -139,9 +136,37 @@ class TestFloors:
         for order, fast in enumerate((popularity, markov)):
             assert fast(a, b, rows) == accuracy(np.array(slow_ranks(train, test, rows, order), float), b)
 
+    def test_where_floors_are_right(self) -> None:
+        # POI 1 is the most popular one; 0 and 9 are unknown.
+        test = sessions_of([1, 2, 1], [4, 4], [0, 0], [9, 9], [9, 1])
+        found = floor_hits(self.TRAIN, test, 6)
+        assert {name: hits.tolist() for name, hits in found.items()} == {
+            "popularity": [False, True, False, False, False, True],
+            "stay": [False, False, True, False, False, False],
+        }
+
+    def test_one_step_to_learn_from(self) -> None:
+        found = markov(sessions_of([2, 3]), sessions_of([2, 3, 2, 1], [3, 3]), 4)
+        assert values(found["all"]) == pytest.approx((0.5, 1.0, 1.0, (1 + 1 + 1 / 3 + 1 / 2) / 4))
+
     def test_no_training_sessions(self) -> None:
         empty = sessions_of()
         assert markov(empty, self.TEST, 6) == popularity(empty, self.TEST, 6)
+
+
+class TestRounding:
+    @pytest.mark.parametrize("positions", [*range(1, 300), 2499, 2500, 2501, 5000, 5001, 25_000, 10**6, 10**7])
+    def test_a_step_is_the_least_round_number_that_five_positions_do_not_exceed(self, positions: int) -> None:
+        sizes = [m * Fraction(10) ** power for power in range(-9, 2) for m in (1, 2, 5)]
+        least = next(size for size in sizes if size >= Fraction(5, positions))
+        assert step(positions) == pytest.approx(float(least), rel=1e-12)
+
+    def test_no_positions_have_the_step_of_one(self) -> None:
+        assert step(0) == step(1) == 5
+
+    def test_values_are_rounded_to_the_step(self) -> None:
+        assert rounded([0.1, 0.3, 0.123, -0.1, 0.301], 100) == [0.1, 0.3, 0.1, -0.1, 0.3]
+        assert rounded([0.0129, 0.0131], 2500) == [0.012, 0.014]
 
 
 def seeds(measure: Spread | None) -> list[float]:

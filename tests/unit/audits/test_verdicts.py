@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sample_releases
 from hypothesis import given
 from hypothesis import strategies as st
-from sample_releases import victim
 
-from ghostpoi.audits.controls import default_adversaries
 from ghostpoi.audits.measures.accuracy import step
 from ghostpoi.audits.measures.gaps import PRACTICAL, Interval
 from ghostpoi.audits.verdicts import (
@@ -21,7 +18,6 @@ from ghostpoi.audits.verdicts import (
     SEVERITY,
     Player,
     best,
-    conclude,
     harmless,
     judge,
     needed,
@@ -125,26 +121,15 @@ def test_too_few_steps_cannot_tell_and_say_how_many_would() -> None:
     assert (many["verdict"], many["positions_needed"]) == (NOTHING, None)
 
 
-def test_what_follows_from_an_audit() -> None:
-    """Without a leak, the floors count; with it, adversaries that hold it, and the leak alone."""
-    adversaries = {name: victim(0.01) for name in default_adversaries()} | {"habits+leak": victim(0.07)}
-    audit = sample_releases.audit(fails=False, adversaries=adversaries)
-    found = conclude(audit)
-    assert (found["verdict"], found["over"], found["not_run"]) == (NOTHING, "default", [])
-    assert found["worst_case"]["no_leak"] == {"name": "stay", "acc@1": pytest.approx(0.041)}
-    assert found["worst_case"]["with_leak"] == {"name": "habits+leak", "acc@1": pytest.approx(0.071)}
-    assert found["strongest"] == "habits+leak"
-    everybody = {name: victim(0.01) for name in default_adversaries(everybody=True)}
-    assert conclude(audit | {"adversaries": everybody})["over"] == "all"
-    part = {name: found for name, found in adversaries.items() if name != "frequency"}
-    few = conclude(audit | {"adversaries": part})
-    assert (few["verdict"], few["over"], few["not_run"]) == (CANNOT_TELL, "part", ["frequency"])
-
-
 def test_few_users_cannot_tell() -> None:
     control, clean = hit(0.1, 4000), hit(0.5, 4000, 1)
     found = judged(clean, control, clean, users=10)
     assert (found["verdict"], found["positions_needed"]) == (CANNOT_TELL, 8000)
+    nearly, enough = (judged(clean, control, clean, users=users) for users in (19, 20))
+    assert (nearly["verdict"], nearly["positions_needed"]) == (CANNOT_TELL, 4300)  # of 4210.5, two digits, rounded up
+    assert (enough["verdict"], enough["positions_needed"]) == (MUCH, None)
+    few = hit(0.1, 20)
+    assert judged(few, few, few, users=19)["positions_needed"] == 22  # of 21.05
 
 
 def test_clean_data_that_teaches_nothing_needs_more_steps_or_none_would_do() -> None:

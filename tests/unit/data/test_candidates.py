@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from speed_rule import speed_mask
 
 from ghostpoi.data import candidates
+from ghostpoi.data.candidates import Candidates
 from ghostpoi.data.geo import EARTH_RADIUS_KM, chord, haversine_km, speed_kmh, unit_sphere
 from ghostpoi.settings import CandidateSettings, SpeedSettings
 
@@ -72,6 +73,8 @@ def test_candidates_are_those_of_the_brute_force_reading(venues: City, rule: Can
     lat, lon, category = venues
     found = candidates.find(lat, lon, category, rule, workers=1)
     assert found.poi.dtype == np.int32
+    largest = np.bincount(category[1:]).max() - 1
+    assert found.poi.shape == (len(lat), max(1, min(rule.max_candidates, largest)))
     assert not found.poi[0].any()
     for p in range(1, len(lat)):
         expected, radius = reference(lat, lon, category, p, rule)
@@ -119,25 +122,6 @@ def test_widening_by_hand() -> None:
     assert sets(min_candidates=0, radius_km=0.1) == ([], 0.1)
 
 
-def test_sets_have_no_more_columns_than_the_largest_could_fill() -> None:
-    near = [(0.001 * n, 0.0, int(n > 3)) for n in range(6)]  # four of one category, two of another
-    assert candidates.find(*city(*near), CandidateSettings(), workers=1).poi.shape == (7, 3)
-    assert candidates.find(*city(*near), CandidateSettings(max_candidates=2), workers=1).poi.shape == (7, 2)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_renumbered_sets_keep_the_weight_of_each_candidate(weighted: bool) -> None:
-    """Venues a, b, c are 1, 2, 3 and become 3, 1, 2."""
-    to, rows = np.array([0, 3, 1, 2]), np.array([0, 2, 3, 1])
-    poi, weight = np.array([[0, 0], [2, 3], [1, 0], [2, 1]], np.int32), np.array([[0, 0], [5, 6], [7, 0], [8, 9.0]])
-    sets = candidates.Candidates(poi, np.array([0, 1.0, 2, 3]), weight if weighted else None)
-    found = sets.renumbered(to, rows)
-    assert found.poi.tolist() == [[0, 0], [3, 0], [1, 3], [1, 2]]
-    assert found.radius_km.tolist() == [0, 2, 3, 1]
-    assert (found.weight is not None) == weighted
-    assert found.weight is None or found.weight.tolist() == [[0, 0], [7, 0], [8, 9], [5, 6]]
-
-
 def test_across_the_antimeridian_and_over_the_pole() -> None:
     lat, lon, category = city((0, 179.999, 0), (0, -179.999, 0), (89.999, 0, 1), (89.999, 180, 1), (-89.999, 0, 1))
     found = candidates.find(lat, lon, category, CandidateSettings(), workers=1)
@@ -149,6 +133,62 @@ def test_a_category_of_one_and_no_venue_at_all() -> None:
     assert alone.size.tolist() == [0, 0, 0]
     assert alone.radius_km[1:].tolist() == [5.0625, 5.0625]
     assert candidates.find(*city(), CandidateSettings(), workers=1).size.tolist() == [0]
+
+
+def test_a_venue_exactly_at_the_radius_is_found() -> None:
+    """Among many more venues, so that a tree is searched, whose distances are rounded in another way."""
+    rng = np.random.default_rng(2)
+    for east, least in zip(rng.uniform(1e-5, 0.4, 40), rng.uniform(0, 0.3, 40), strict=True):
+        lat, lon, category = city((least, -74, 0), (least + east / 2, -74 + east, 0), *((9, n, 0) for n in range(9)))
+        radius = float(haversine_km(lat[1], lon[1], lat[2], lon[2]))
+        rule = CandidateSettings(radius, min_candidates=0, max_widenings=0, max_candidates=1)
+        assert candidates.find(lat, lon, category, rule, workers=1).poi[1].tolist() == [2]
+
+
+def test_renamed_sets_keep_their_weights() -> None:
+    sets = Candidates(
+        np.array([[0, 0], [1, 2], [1, 2], [3, 0]], np.int32), np.array([0.0, 1.0, 2.0, 3.0]),
+        np.array([[0.0, 0.0], [5.0, 6.0], [7.0, 8.0], [9.0, 0.0]]), np.array([[0.0, 1, 2, 3], [0.0, 4, 5, 6]]),
+        hidden=np.array([False, False, True, False]), borrows=np.array([False, False, False, True]),
+    )  # fmt: skip
+    found = sets.renumbered(np.array([0, 10, 20, 30]), np.array([3, 2]))
+    assert found.poi.tolist() == [[30, 0], [10, 20]]
+    assert found.poi.dtype == np.int32
+    assert found.radius_km.tolist() == [3, 2]
+    parts = (found.weight, found.slot_weight, found.hidden, found.borrows)
+    assert [None if part is None else part.tolist() for part in parts] == [
+        [[9, 0], [7, 8]], [[3, 2], [6, 5]], [False, True], [True, False]
+    ]  # fmt: skip
+    plain = Candidates(sets.poi, sets.radius_km, everywhere=True).renumbered(np.arange(4), np.arange(4))
+    assert (plain.weight, plain.slot_weight, plain.hidden, plain.borrows) == (None,) * 4
+    assert plain.everywhere
+
+
+def test_the_weight_of_a_draw_is_that_of_the_candidate_times_that_of_its_slot() -> None:
+    poi, weight = np.array([[0, 0], [1, 2], [2, 1]], np.int32), np.array([[0.0, 0.0], [5.0, 6.0], [7.0, 8.0]])
+    by_slot = np.array([[0.0, 1.0, 2.0], [0.0, 3.0, 4.0]])
+    anchor, slot = np.array([1, 2]), np.array([1, 0])
+
+    def drawn(**given: Any) -> Any:
+        found = Candidates(poi, np.ones(3), **given).draw_weights(anchor, slot)
+        return None if found is None else found.tolist()
+
+    assert drawn() is None
+    assert drawn(weight=weight) == [[5, 6], [7, 8]]
+    assert drawn(slot_weight=by_slot) == [[3, 4], [2, 1]]
+    assert drawn(weight=weight, slot_weight=by_slot) == [[15, 24], [14, 8]]
+
+
+def test_what_is_released_for_a_hidden_venue_is_the_nearest_shown_one() -> None:
+    lat, lon = np.array([np.nan, 0, 1, 2, 3]), np.array([np.nan, 0, 0, 0, 0])
+
+    def shown(*hidden: bool) -> list[int]:
+        return Candidates(np.zeros((5, 1), np.int32), np.ones(5), hidden=np.array(hidden)).shown_for(lat, lon).tolist()
+
+    assert shown(False, False, True, True, False) == [0, 1, 1, 4, 4]
+    assert shown(False, False, True, True, True) == [0, 1, 1, 1, 1]
+    assert shown(False, True, True, True, True) == shown(False, False, False, False, False) == [0, 1, 2, 3, 4]
+    assert Candidates.anywhere(5).shown_for(lat, lon).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_many_anchors_are_searched_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """Which venues a release hides, and the sets without them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,7 +74,7 @@ def test_venues_with_few_visitors() -> None:
 def test_sets_without_hidden_venues() -> None:
     """A crowd of 1, 2 and 3, of which 2 is hidden; one of 4 and 5, both hidden, nearest to 6, which is alone with 7."""
     poi = np.array([[0, 0, 0], *[[1, 2, 3]] * 3, *[[4, 5, 0]] * 2, *[[6, 7, 0]] * 2], np.int32)
-    weight = np.array([[0, 0, 0], *[[1, 9, 2]] * 3, *[[5, 5, 0]] * 2, *[[3, 4, 0]] * 2], float)
+    weight = np.array([[0, 0, 0], *[[1, 9, 2]] * 3, *[[5, 5, 0]] * 2, *[[3, 4, 8]] * 2], float)  # 8 is of padding
     hidden = [False, False, True, False, True, True, False, False]
     found = Candidates(poi, np.ones(8), weight).without(places(hidden, [np.nan, 0, 1, 2, 10, 20, 11, 25]))
     assert found.poi.tolist() == [[0, 0, 0], *[[1, 3, 0]] * 3, *[[6, 7, 0]] * 4]
@@ -82,6 +84,30 @@ def test_sets_without_hidden_venues() -> None:
     assert found.borrows is not None
     assert found.borrows.tolist() == [False] * 4 + [True] * 2 + [False] * 2
     assert found.size.tolist() == [0, 2, 2, 2, 2, 2, 2, 2]
+
+
+def test_a_hidden_crowd_borrows_as_one() -> None:
+    """Crowds of 1 and 2 and of 5 and 6, whose second venues are nearer to another host than their first ones."""
+    poi = np.array([[0, 0], [1, 2], [1, 2], [3, 0], [4, 0], [5, 6], [5, 6], [7, 0], [8, 0]], np.int32)
+    hidden = [False, True, True, False, False, True, True, False, False]
+    found = Candidates(poi, np.ones(9)).without(places(hidden, [np.nan, 5, 9, 4, 10, 20, 30, 19, 31]))
+    assert found.poi[:, 0].tolist() == [0, 3, 3, 3, 4, 7, 7, 7, 8]
+    assert not found.poi[:, 1].any()
+    first = Candidates(np.array([[0], [1], [0]], np.int32), np.ones(3)).without(
+        places([False, False, True], [np.nan, 0, 1])
+    )
+    assert first.poi.ravel().tolist() == [0, 1, 1]
+    again = found.without(places(hidden, [np.nan, 5, 9, 4, 10, 20, 30, 19, 31]))
+    assert again.borrows is not None
+    assert again.borrows.tolist() == hidden
+
+
+def test_where_nothing_is_hidden_sets_are_the_same_object() -> None:
+    sets = Candidates(np.array([[0], [2], [1]], np.int32), np.ones(3))
+    shown = places([False] * 3)
+    assert sets.without(shown) is sets
+    assert sets.without(replace(shown, hidden=None)) is sets
+    assert sets.is_hidden.tolist() == [False] * 3
 
 
 def test_known_venues_borrow_from_known_ones() -> None:
@@ -97,10 +123,13 @@ def test_without_a_venue_that_may_appear_sets_are_empty() -> None:
 
 
 def test_a_method_that_draws_anywhere_releases_the_nearest_shown_venue() -> None:
-    hidden, lat = [False, True, False, False, True], np.array([np.nan, 0, 3, 1, 4])
-    sets = Candidates.anywhere(5).without(places(hidden, lat.tolist()))
-    assert sets.shown_for(lat, np.zeros(5)).tolist() == [0, 3, 2, 3, 2]
-    assert sets.size.tolist() == [0, 2, 2, 2, 2]
+    hidden, lat = [False, True, False, False], np.array([np.nan, 0, 3, 1])
+    sets = Candidates.anywhere(4).without(places(hidden, lat.tolist()))
+    assert sets.shown_for(lat, np.zeros(4)).tolist() == [0, 3, 2, 3]
+    assert sets.size.tolist() == [0, 2, 2, 2]
+    assert sets.poi.tolist() == [[0]] * 4
+    assert Candidates.anywhere(4).without(places([False, False, True, False])).size.tolist() == [0, 2, 2, 2]
+    assert Candidates.anywhere(4).size.tolist() == [0, 3, 3, 3]
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=8), st.integers(1, 4))

@@ -1,6 +1,7 @@
 """Filters, segmentation, vocabulary and split, for tables that are small enough to check by hand."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,11 +40,6 @@ def test_sessions_are_by_user_and_time_and_equal_times_keep_the_order_of_the_fil
     data = build(table, FilterSettings(**ANY))
     assert rows(data.all) == [[2, 5, 0], [4, 1, 3]]  # b appears first in the file
     assert [table.user_ids[u] for u in data.all.user] == ["b", "a"]
-
-
-@pytest.mark.parametrize(("lag", "expected"), [(1, [0, 1, 4]), (2, [0]), (3, [])])
-def test_steps_stay_inside_sessions(lag: int, expected: list[int]) -> None:
-    assert sessions_of([7, 8, 7], [7], [8, 9]).steps(lag).tolist() == expected
 
 
 def test_the_vocabulary_numbers_kept_pois_from_1() -> None:
@@ -125,6 +121,11 @@ def test_each_user_is_split_alone() -> None:
             "; lower it with --set filters.min_poi_checkins=2",
         ),
         (
+            {"min_poi_checkins": 4, "file": [("u", "p", 0), ("v", "q", 1)]},
+            "'min_poi_checkins' leaves nothing of 2 check-ins (venues with fewer than 4 check-ins)"
+            "; lower it with --set filters.min_poi_checkins=1",
+        ),
+        (
             {"min_user_checkins": 9},
             "'min_user_checkins' leaves nothing of 3 check-ins (users with fewer than 9 check-ins left)"
             "; lower it with --set filters.min_user_checkins=3",
@@ -136,8 +137,9 @@ def test_each_user_is_split_alone() -> None:
         ),
     ],
 )
-def test_a_filter_that_leaves_nothing_says_which_and_what_to_change(settings: dict[str, int], message: str) -> None:
-    table = checkins([("u", "p", 0), ("u", "q", 1), ("u", "p", 3 * DAY)])
+def test_a_filter_that_leaves_nothing_says_which_and_what_to_change(settings: dict[str, Any], message: str) -> None:
+    settings = dict(settings)
+    table = checkins(settings.pop("file", [("u", "p", 0), ("u", "q", 1), ("u", "p", 3 * DAY)]))
     with pytest.raises(InputError) as error:
         build(table, FilterSettings(**ANY | settings))
     assert str(error.value) == f"the table: the filter {message}"
@@ -148,6 +150,7 @@ def test_a_filter_that_leaves_nothing_says_which_and_what_to_change(settings: di
 def test_shares_beyond_the_whole_are_refused() -> None:
     with pytest.raises(InputError, match=r"filters\.train_share and filters\.val_share add up to more than 1"):
         build(checkins([("u", "p", 0)]), FilterSettings(**ANY, val_share=0.3))
+    assert not len(build(checkins([("u", "p", 0)]), FilterSettings(**ANY, val_share=0.2)).train)  # no test sessions
 
 
 def test_far_times_and_many_users_sort_alike() -> None:
@@ -165,6 +168,20 @@ def test_taking_no_session_leaves_empty_arrays() -> None:
     data = build(checkins([("u", "p", 0)]), FilterSettings(**ANY))
     none = data.all.take(np.array([False]))
     assert (len(none), none.positions, none.start.tolist()) == (0, 0, [0])
+
+
+def test_steps_lead_from_one_position_of_a_session_to_a_later_one() -> None:
+    sessions = sessions_of([7, 8, 9], [5], [6, 6])
+    assert sessions.steps().tolist() == [0, 1, 4]
+    assert sessions.steps(2).tolist() == [0]
+    assert sessions.steps(3).tolist() == []
+
+
+def test_sessions_are_taken_in_the_order_that_is_asked_for() -> None:
+    sessions = sessions_of([7, 8, 9], [5], [6, 4], user=[3, 4, 5])
+    found = sessions.take(np.array([2, 0]))
+    assert (found.user.tolist(), found.start.tolist()) == ([5, 3], [0, 2, 5])
+    assert (found.poi.tolist(), found.row.tolist()) == ([6, 4, 7, 8, 9], [4, 5, 0, 1, 2])
 
 
 @st.composite
@@ -200,13 +217,13 @@ def test_sessions_keep_their_promises(table: Checkins, pois: int, users: int, le
 
 
 def test_windows_test_disjoint_sessions_and_train_on_what_comes_before() -> None:
-    """Ten sessions of user 0, four of user 1: by window, the parts of each."""
-    user, settings = np.repeat([0, 1], [10, 4]), FilterSettings()
+    """Ten sessions of user 0, four of user 1, two of user 2: by window, the parts of each."""
+    user, settings = np.repeat([0, 1, 2], [10, 4, 2]), FilterSettings()
     expected = (
-        "0000000012" + "0002",
-        "0000000123" + "0023",
-        "0000001233" + "0233",
-        "0000012333" + "3333",  # user 1 has nothing left to train on
+        "0000000012" + "0002" + "02",
+        "0000000123" + "0023" + "33",  # user 2 has nothing left to train on
+        "0000001233" + "0233" + "33",
+        "0000012333" + "3333" + "33",
     )
     for window, parts in enumerate(expected):
         assert split(user, settings, window).tolist() == [int(part) for part in parts]

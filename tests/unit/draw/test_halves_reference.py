@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.data.geo import chord, unit_sphere
-from ghostpoi.draw.crowds import LONELY, Dividing, find
+from ghostpoi.draw.crowds import Dividing, find
+
+LONELY = 1.25  # times the reach
 
 
 def apart(point: np.ndarray) -> np.ndarray:
