@@ -72,7 +72,7 @@ def test_members_are_the_venues_of_each_area() -> None:
 def test_a_share_is_drawn_towards_what_is_behind_it(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dependence, "DENSE", 20 if dense else 19)  # 4 groups of 5 values
     draw = np.random.default_rng(0)
-    group, value = np.append(draw.integers(1, 3, 40), 3), np.append(draw.integers(1, 4, 40), 4)
+    group, value = np.append(draw.integers(1, 3, 40), [3, 1]), np.append(draw.integers(1, 4, 40), [0, 4])
     asked = draw.integers(0, 6, (2, 80, 2))
     asked[:, 0] = [[0, 3], [7, 1]]
     behind = draw.random((80, 2))
