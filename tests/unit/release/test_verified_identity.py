@@ -14,8 +14,10 @@ from ghostpoi.data.checkins import Checkins, Longs
 from ghostpoi.data.pseudonyms import DAY_S, WEEK_S
 from ghostpoi.draw.noise import ByContent
 from ghostpoi.draw.publication import Publication, publication
+from ghostpoi.files import file_hashes, joint_hash
 from ghostpoi.randomness import Seed
 from ghostpoi.release import identity, verify
+from ghostpoi.release import manifest as manifests
 from ghostpoi.release.identity import PrivateMap
 from ghostpoi.release.verify import Check
 from ghostpoi.settings import override
@@ -367,3 +369,88 @@ def test_rows_near_the_creation_of_their_venue_give_a_warning(visits: int, sampl
     assert identity.creation_warnings(0, sampled) == []
     (said,) = identity.creation_warnings(visits, sampled)
     assert f"each venue was created, and {rows} within" in said
+
+
+def sealed(folder: Path, content: bytes = b"user,poi\n1,2\n") -> tuple[Path, dict[str, Any], str]:
+    """A signed release of one file, its manifest and the fingerprint of its key."""
+    release, private = folder / "r", folder / "p"
+    for one in (release, private):
+        one.mkdir()
+    (release / "checkins.csv").write_bytes(content)
+    manifests.create_key(private)
+    data = {"file": "checkins.csv", "format": "csv", "sha256": joint_hash(file_hashes(release / "checkins.csv"))}
+    manifest = {"data": data, "settings": {}, "method": "random", "protocol": "strong"}
+    manifests.store_manifest(release, manifest, private)
+    return release, manifest, manifests.fingerprint(private)
+
+
+def details(release: Path, manifest: dict[str, Any], signed_by: str | None = None) -> dict[str, tuple[bool, str]]:
+    checks, complaint = verify.folder_checks(release, manifest, signed_by, None)
+    found = {one.name: (one.passed, one.detail) for one in checks}
+    assert found["data file"][0] == (complaint is None)
+    assert complaint in (None, found["data file"][1])
+    return found
+
+
+def test_a_signature_is_that_of_the_key_that_is_asked_for(tmp_path: Path) -> None:
+    release, manifest, key = sealed(tmp_path)
+    nobody = "0" * 32
+    matches = f"SHA-256 {manifest['data']['sha256'][:16]}… matches the manifest"
+    assert details(release, manifest)["data file"] == (True, matches)
+    assert details(release, manifest)["nothing private"][0]
+    signed = f"signed by key {key}"
+    for asked in (None, key, key.upper()):
+        assert details(release, manifest, asked)["signature"] == (True, signed)
+    assert details(release, manifest, nobody)["signature"] == (False, f"{signed}, not signed by key {nobody}")
+    (release / "manifest.json").write_text("{}")
+    why = "the manifest is not what manifest.sig signs, so it was changed afterwards"
+    assert (
+        details(release, manifest, nobody)["signature"] == details(release, manifest, key)["signature"] == (False, why)
+    )
+    (release / "manifest.sig").unlink()
+    passed, said = details(release, manifest)["signature"]
+    assert passed
+    assert said.startswith("unsigned, so anyone could have changed the figures; compare them with ")
+    assert details(release, manifest, key)["signature"] == (False, f"unsigned, not signed by key {key}")
+    (release / "checkins.csv").write_bytes(b"other")
+    assert details(release, manifest)["data file"] == (False, "the SHA-256 of checkins.csv differs from the manifest")
+
+
+def test_an_audit_belongs_to_its_data_and_settings(tmp_path: Path) -> None:
+    release, manifest, _ = sealed(tmp_path)
+    assert "audit" not in details(release, manifest)
+    own = manifests.release_identity(manifest)
+    assert details(release, manifest | {"audit": {"of": own}})["audit"] == (
+        True,
+        "made for this data and these settings",
+    )
+    for other in ({"of": own | {"data_sha256": "0"}}, {}, [own], "x"):
+        said = (False, "made for other data or settings; run audit again")
+        assert details(release, manifest | {"audit": other})["audit"] == said
+
+
+@pytest.mark.parametrize(
+    ("content", "spare"),
+    [(b"a,b\n1,2", False), (b"a,b\n1,2\n", False), (b"a,b\r\n1,2\r\n", False), (b"\xef\xbb\xbfa,b\n1,2\n", False),
+     (b"a,b\n1,2\n\n", True), (b"a,b\n1,2\n\r\n", True), (b"\na,b\n1,2\n", True), (b"a,b\n1,2\n\r", True)],
+)  # fmt: skip
+def test_nobody_vouches_for_bytes_that_no_row_needs(content: bytes, spare: bool, tmp_path: Path) -> None:
+    release, manifest, _ = sealed(tmp_path, content)
+    assert details(release, manifest)["data file"][0]  # who signed it did
+    (release / "manifest.sig").unlink()
+    passed, said = details(release, manifest)["data file"]
+    assert passed is not spare
+    assert said.startswith("checkins.csv holds more than its rows" if spare else "SHA-256")
+
+
+def test_each_part_must_hold_its_rows_alone(tmp_path: Path) -> None:
+    release = tmp_path / "r"
+    (release / "data").mkdir(parents=True)
+    for name, end in (("one.csv", "\n"), ("two.csv", "\n\n")):
+        (release / "data" / name).write_text(f"a,b\n1,2{end}")
+    manifest = {"data": {"file": "data", "format": "csv", "parts": {"one.csv": "0", "two.csv": "0"}}}
+    assert verify.spare_bytes(release, manifest, None) == (
+        "data/two.csv holds more than its rows, and no signature vouches for that"
+    )
+    (release / "data" / "two.csv").write_text("a,b\n")
+    assert verify.spare_bytes(release, manifest, None) is None
