@@ -4,20 +4,21 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from conftest import checkins
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ghostpoi.data.pseudonyms import DAY_S, WEEK_S, of_rows, of_sessions, own_clock
 
-MONDAY = 4 * DAY_S  # 1970-01-05
+MONDAY = 345_600  # 1970-01-05
 HOUR = 3600
 NEW_YORK = -74.0  # 5 hours behind Greenwich
 
 
 def numbers(rows: list[tuple[int, float]], kind: str, lon: float = 0.0, gap_s: int = DAY_S) -> list[int]:
     """The pseudonyms of check-ins of (user, hours from Monday)."""
-    table = checkins([(u, "a", MONDAY + int(h * HOUR), "c", 0.0, lon) for u, h in rows])
+    table = checkins([(u, "a", MONDAY + round(h * HOUR), "c", 0.0, lon) for u, h in rows])
     return of_rows(table, kind, gap_s).tolist()  # type: ignore[arg-type]
 
 
@@ -94,6 +95,16 @@ def test_no_rows_have_no_pseudonyms() -> None:
     assert all(not len(of_rows(empty, kind, DAY_S)) for kind in ("keep", "file", "session", "week"))  # type: ignore[arg-type]
 
 
-def test_one_clock_by_the_median_longitude() -> None:
-    table = checkins([(0, "a", 5, "c", 0.0, lon) for lon in (-80.0, 10.0, 40.0)])
-    assert own_clock(table).tolist() == [5 + 3600 - 4 * 3600] * 3  # 10 / 15 is nearer to 1 than to 0
+@pytest.mark.parametrize(("lon", "hours"), [(10.0, 1), (7.4, 0), (-97.6, -7), (-97.4, -6), (139.0, 9), (180.0, 12)])
+def test_one_clock_by_the_median_longitude(lon: float, hours: int) -> None:
+    table = checkins([(0, "a", 5, "c", 0.0, one) for one in (-180.0, lon, 180.0)])
+    assert own_clock(table).tolist() == [5 + 3600 * hours - 4 * 3600] * 3
+
+
+@pytest.mark.parametrize("days", [1, 2, 9, 400, 4000])
+def test_a_day_has_86400_seconds_and_a_week_seven_days(days: int) -> None:
+    second = 1 / 3600
+    assert numbers([(0, 24 * days + 4 - second), (0, 24 * days + 4)], "session") == [0, 1]
+    assert numbers([(0, 24 * days + 4), (0, 24 * days + 28 - second)], "session") == [0, 0]
+    assert numbers([(0, 168 * days + 4 - second), (0, 168 * days + 4)], "week") == [0, 1]
+    assert numbers([(0, 168 * days + 4), (0, 168 * days + 172 - second)], "week") == [0, 0]
