@@ -257,18 +257,15 @@ def linkage(name: str, parts: Sequence[Parts], people: int) -> tuple[dict[str, F
     """
     each = zip(*(_assigned(one, people) for one in parts), strict=True)
     person, found, sure, most, stranger = (np.concatenate(one) for one in each)
-    right, member = found == person, ~stranger
-    release = {name: tally(person[member], right[member], people)}
-    control = {name: tally(person[member], (most == person)[member], people)}
-    order = np.argsort(-sure[member], kind="stable")
-    hits = np.cumsum(right[member][order])
+    right, hers, surest = (one[~stranger] for one in (found == person, person, sure))
+    release, control = {name: tally(hers, right, people)}, {name: tally(hers, most[~stranger] == hers, people)}
+    order = np.argsort(-surest, kind="stable")
+    hits = np.cumsum(right[order])
     for recall in RECALL:
-        wanted = recall * member.sum()
-        if not len(hits) or hits[-1] < wanted:
+        if not len(hits) or hits[-1] < recall * len(right):
             break
-        least = sure[member][order][np.searchsorted(hits, wanted)]
-        chosen, at = member & (sure >= least), f"precision_at_{100 * recall:.0f}"
-        release[at] = tally(person[chosen], right[chosen], people)
+        least, at = surest[order][np.searchsorted(hits, recall * len(right))], f"precision_at_{100 * recall:.0f}"
+        release[at] = tally(hers[surest >= least], right[surest >= least], people)
         control[at] = tally(person[stranger], sure[stranger] >= least, people)
     return release, control
 
@@ -287,16 +284,14 @@ def _assigned(parts: Parts, people: int) -> tuple[Longs, Longs, Floats, Longs, B
     at, truth = row[parts.group[tested]], np.zeros(tests, np.int64)
     truth[at] = visits.person[tested]
     total = np.bincount(visits.person[known], minlength=people)
-    person, evidence = np.flatnonzero(total), []
-    column = np.cumsum(total > 0) - 1
+    person, column, evidence = np.flatnonzero(total), np.cumsum(total > 0) - 1, []
     for token in (visits.token, visits.token * SLOTS + visits.time // SLOT_S % SLOTS):
         names, code = np.unique(token, return_inverse=True)
-        ends = code[known], column[visits.person[known]]
-        counts = scipy.sparse.csr_array((np.ones(len(known)), ends), (len(names), len(person))).tocoo()
-        often = np.bincount(code[known], minlength=len(names)) + 0.5
-        lift = np.log1p(counts.data / (PRIOR_VISITS * (often / often.sum())[counts.coords[0]]))
+        usual, ends = np.bincount(code[known], minlength=len(names)) + 0.5, (code[known], column[visits.person[known]])
+        lift = scipy.sparse.csr_array((np.ones(len(known)), ends), (len(names), len(person))).tocoo()
+        lift.data = np.log1p(lift.data / (PRIOR_VISITS * (usual / usual.sum())[lift.coords[0]]))
         where = scipy.sparse.csr_array((np.ones(len(tested)), (at, code[tested])), (tests, len(names)))
-        evidence.append((where, scipy.sparse.csr_array((lift, counts.coords), counts.shape)))
+        evidence.append((where, lift.tocsr()))
     size = np.bincount(at, minlength=tests)
     found, sure = np.zeros(tests, np.int64), np.zeros(tests)
     block = max(1, SCORES_AT_ONCE // max(1, len(person)))
