@@ -63,7 +63,7 @@ STAGES: dict[str, tuple[Path, ...]] = {
         INTEGRATION / "release/test_seal.py",
     ),
     "release/verify.py": (
-        UNIT / "release/test_verified_identity.py",
+        *(UNIT / f"release/test_{part}.py" for part in ("verified_identity", "stated_manifest")),
         *(INTEGRATION / f"release/test_verify{part}.py" for part in ("_refuses", "", "_recomputes")),
     ),
     "attack/adversaries/habits.py": tuple(
