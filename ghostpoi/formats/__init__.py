@@ -54,7 +54,9 @@ def read(source: Source | Path, mapping: dict[str, str] | None = None, format: s
         file = read_folder(source, partial(decoded, format=format), partial(file_of, given=given))
     else:
         data = load(source)
-        file = replace(file_of(source, *decoded(source, data, format), given), sha256=sha256(data).digest())
+        digest, (name, rows) = sha256(data).digest(), decoded(source, data, format)
+        del data  # which may be large
+        file = replace(file_of(source, name, rows, given), sha256=digest)
     if not len(file.table):
         raise none_complete(source)
     if source.venues:
