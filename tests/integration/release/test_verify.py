@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,15 @@ def test_every_method_passes(method: str) -> None:
 @pytest.mark.parametrize(("kind", "file"), [("csv", rich_csv), ("parquet", rich_parquet)])
 def test_every_format_passes(kind: str, file: Callable[[], Path]) -> None:
     assert lines(release("random", kind).folder, "--against", file()) == dict.fromkeys(CHECKS, True)
+
+
+@pytest.mark.parametrize(("method", "kept"), [("random", ""), ("crowd", "; the method does not keep categories")])
+def test_the_line_of_categories_says_what_the_method_keeps(method: str, kept: str) -> None:
+    made = release(method)
+    checks = json.loads(called("verify", made.folder, "--against", made.file, "--json").stdout)["checks"]
+    (category,) = (check for check in checks if check["check"] == "category")
+    assert re.fullmatch(rf"([\d,]+) of [\d,]+ substitutes match{kept}", category["detail"])
+    assert category["passed"]
 
 
 def test_withheld_rows_pass() -> None:

@@ -65,6 +65,7 @@ def test_ids_in_the_order_of_first_visits_give_a_warning(by: list[str], tmp_path
     assert done.returncode == 0
     assert ("warning: venue ids increase with the first visit" in done.stderr) == (by == ["time"])
     assert ("warning: venue ids follow the order of the venues' first rows" in done.stderr) == (by != ["time"])
+    assert done.stderr.splitlines()[0].endswith("; replace them in the file by random ids, which no option does")
 
 
 @pytest.mark.parametrize(("ties", "reveals"), [(40, False), (1500, True)])
