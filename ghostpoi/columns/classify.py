@@ -110,16 +110,15 @@ def classify(
         check_user_ids(rows, mapping, path, keep)
     of_user = [n for n in kind if n not in change or constant_within(value_codes(rows.get_column(n)), table.user)]
     warnings = list(check_identifiers(rows, of_user, path, keep))
-    sample = tests.sample(change)
-    found = {name: tests.finding(name, sample) for name in kind if name not in change}
-    found |= tests.together([name for name, one in found.items() if one is None and name not in keep])
+    found = tests.findings(change, drop, keep)
     revealing = {name: one for name, one in found.items() if one is not None}
     if wrong := {name: one for name, one in revealing.items() if name not in keep}:
         secret = "clean venues" if pseudonym is None else "clean venues or users"
         raise refused(path, wrong, f", so it could reveal {secret}", f"could reveal {secret}")
     keeps = option("keep")
     warnings += [f"the column {name!r}, which {keeps} names, {one}" for name, one in revealing.items() if one.share > 0]
-    warnings += [f"the column {name!r} {one}" for name in found if not found[name] and (one := tests.rare_values(name))]
+    fine, users = (name for name, one in found.items() if not one and kind[name] != "time"), tests.users
+    warnings += [f"the column {n!r} {one}" for n in fine if users and (one := users.rare_values(rows.get_column(n)))]
     if dated := venues_dated_by_id(tests.related):
         hold_times = bool(np.isfinite(creation_times(table.venue_ids[1:].tolist(), table.time.max())).any())
         remedy = f"hide them with {option('set', 'hide.new=true')}" if hold_times else RANDOM_IDS
@@ -234,17 +233,19 @@ class Tests:
         offsets = harmless.time_offsets(column, self.table.time) if kind == "time" else None
         return self.users.finding(kind, column, offsets) or found
 
+    def findings(
+        self, change: Sequence[str], drop: Collection[str] = (), keep: Collection[str] = ()
+    ) -> dict[str, Finding | None]:
+        """Return what each extra column reveals that neither changes nor is dropped; those to `keep` only alone."""
+        sample = self.sample(change)
+        found = {name: self.finding(name, sample) for name in self.extra if name not in {*change, *drop}}
+        return found | self.together([name for name, one in found.items() if one is None and name not in keep])
+
     def telling(self, change: Sequence[str]) -> dict[str, Finding]:
         """Return the columns, other than those that change, that reveal clean venues or, under pseudonyms, users."""
-        sample = self.sample(change)
-        found = {name: self.finding(name, sample) for name in self.extra if name not in change}
-        found |= self.together([name for name, one in found.items() if one is None])
+        found = self.findings(change)
         found |= {name: one for name, (_, one) in self.form_findings(change).items() if not found.get(name)}
         return {name: one for name, one in found.items() if one is not None and one.share > 0}
-
-    def rare_values(self, name: str) -> Finding | None:
-        """Return what a kept column reveals about a few users, if they are too few to refuse the column."""
-        return self.users.rare_values(self.rows.get_column(name)) if self.users and self.kind(name) != "time" else None
 
     def form_findings(self, other: Collection[str]) -> dict[str, tuple[str, Finding]]:
         """Return, by column, what is written in a way that reveals venues or users, and how; not of `other` columns."""

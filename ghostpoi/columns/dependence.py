@@ -215,8 +215,6 @@ class Units:
 
 def tested_rows(related: RelatedVenues, most: int) -> Longs:
     """Return the rows of as many users as the test can take, (n,)."""
-    if len(related.table) <= most:
-        return np.arange(len(related.table))
     counts = np.bincount(related.table.user)
     return np.flatnonzero(np.cumsum(counts)[related.table.user] <= max(most, counts[0]))
 
@@ -284,10 +282,8 @@ def codes(column: pl.Series, parts: bool = False) -> Iterable[Longs]:
     distinct = column.gather(first).to_list()
     decode = readings if len(distinct) <= MOST_DECODED else text_of
     texts = pl.Series([decode(v if isinstance(v, bytes) else text_of(v)) for v in distinct], dtype=pl.String)
-    tokens = texts.str.extract_all(TOKEN).list
-    of_token = (value_codes(tokens.get(at, null_on_oob=True).fill_null("")) for at in TOKENS)
     prefixes = (value_codes(texts.str.slice(0, length)) for length in PREFIXES if not parts)
-    for one in (*of_token, *prefixes):
+    for one in (*tokens(texts), *prefixes):
         if one.max() < len(distinct) - 1:  # else it is as distinct as the values
             yield one[values]
     decimals = texts.str.extract_all(NUMBER.pattern).list
@@ -295,6 +291,12 @@ def codes(column: pl.Series, parts: bool = False) -> Iterable[Longs]:
         part = decimals.get(at, null_on_oob=True).cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
         if np.isfinite(part).any():
             yield bins(part[values])
+
+
+def tokens(texts: pl.Series) -> Iterable[Longs]:
+    """Yield numberings of the parts of texts that may hold an id or a zone, or name the user."""
+    found = texts.fill_null("").str.extract_all(TOKEN).list
+    return (value_codes(found.get(at, null_on_oob=True).fill_null("")) for at in TOKENS)
 
 
 def value_codes(column: pl.Series) -> Longs:

@@ -55,12 +55,10 @@ def _texts(row: int, related: RelatedVenues, raw_time: pl.Series) -> Iterator[st
     user, time = table.user_ids[table.user[row]], int(table.time[row])
     moment = datetime.fromtimestamp(time, UTC)
     times = dict.fromkeys([str(raw_time[row]).strip(), str(time), moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}"])
-    venues = {table.venue_ids[venue[row]] for venue in related.venue.values()} - {""}
+    own, *others = (table.venue_ids[venue[row]] for venue in related.venue.values())
     place = f"{table.lat[row]}", f"{table.lon[row]}"
-    parts: list[tuple[str, ...]] = [*((venue,) for venue in venues), place]
-    parts += [(user, table.venue_ids[table.venue[row]], t) for t in times]
-    parts += [(user, *place), (user, table.venue_ids[table.venue[row]])]
-    parts += [(table.venue_ids[table.venue[row]], t) for t in times]
+    parts: list[tuple[str, ...]] = [*((venue,) for venue in (own, *others) if venue), place, (user, *place)]
+    parts += [(user, own), *((user, own, t) for t in times), *((own, t) for t in times)]
     for part in dict.fromkeys(parts):
         for ordered in permutations(part):
             for separator in SEPARATORS if len(part) > 1 else ("",):
@@ -218,14 +216,8 @@ class Sample:
     @cached_property
     def name_of_venue(self) -> list[list[str]]:
         """The name of each venue in each column of names, (V+1,) each."""
-        venue, first = np.unique(self.related.table.venue, return_index=True)
-        out = []
-        for column in self.names:
-            texts = [""] * len(self.related.table.venue_ids)
-            for number, text in zip(venue.tolist(), column.gather(first).to_list(), strict=True):
-                texts[number] = text_of(text).lower()
-            out.append(texts)
-        return out
+        first = np.unique(self.related.table.venue, return_index=True)[1]
+        return [["", *(text_of(text).lower() for text in column.gather(first))] for column in self.names]
 
 
 def trace(column: pl.Series, sample: Sample) -> Finding | None:

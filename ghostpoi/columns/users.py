@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_matrix
 
-from ghostpoi.columns.dependence import FEWEST, TOKEN, TOKENS, codes, value_codes
+from ghostpoi.columns.dependence import FEWEST, TOKEN, codes, tokens, value_codes
 from ghostpoi.columns.related import ERRORS, TELLS, Finding, RelatedVenues, beyond_chance, refused, strongest
 from ghostpoi.columns.traces import numbers, readings, text_of
 from ghostpoi.data.checkins import Bools, Floats, Longs
@@ -200,7 +200,8 @@ class UserTests:
             column = pl.Series(np.zeros(len(column), np.int64) if offsets is None else offsets)
             found = self.agreement([value_codes(column)])
         else:
-            found = self._names_user(column) or self.agreement([*codes(column), *_tokens(column)])
+            parts = tokens(column) if column.dtype == pl.String else ()
+            found = self._names_user(column) or self.agreement([*codes(column), *parts])
             found = found or self._closeness(column)
         rare = self.rare_values(column)
         return found or (rare if rare and rare.share > TELLS else None)
@@ -235,11 +236,11 @@ class UserTests:
 
     def _gap(self, column: pl.Series) -> Finding | None:
         """Look for the time between rows with different pseudonyms."""
-        value, table = numbers(column), self.related.table
+        value = numbers(column)
         for name, other in (("previous", self.related.previous_row), ("next", self.related.next_row)):
             rows = np.flatnonzero((other >= 0) & (self.pseudonym != self.pseudonym[other]) & np.isfinite(value))
-            gap = np.abs(table.time[rows] - table.time[other[rows]])
-            hits = [np.abs(value[rows] * unit - gap) < max(unit, 1) for unit in (1e-3, 1, 60, 3600)]
+            pause = self.related.pauses[name][rows]
+            hits = [np.abs(value[rows] * unit - pause) < max(unit, 1) for unit in (1e-3, 1, 60, 3600)]
             share = max(float(hit.mean()) for hit in hits) if len(rows) else 0.0
             if share > 0.5:
                 return Finding(share, f"holds {GAPS[name]}")
@@ -250,11 +251,11 @@ class UserTests:
         table = self.related.table
         rows = np.random.default_rng(0).permutation(len(table))[:ROWS]
         texts = [readings(value) for value in column.gather(rows).to_list()]
-        tokens = [set(re.findall(TOKEN, text)) for text in texts]
+        words = [set(re.findall(TOKEN, text)) for text in texts]
 
         def named(rows: Longs) -> Bools:
-            each = zip(table.user_ids[table.user[rows]], tokens, texts, strict=True)
-            return np.array([i in words or (len(i) >= LONG_ID and i in text) for i, words, text in each])
+            each = zip(table.user_ids[table.user[rows]], words, texts, strict=True)
+            return np.array([i in own or (len(i) >= LONG_ID and i in text) for i, own, text in each])
 
         share = beyond_chance(named(rows), named(np.roll(rows, len(rows) // 2)))
         return Finding(share, "contains the user id") if share else None
@@ -296,15 +297,6 @@ def _gain(difference: Floats, least: float) -> float:
     each = np.nan_to_num(difference).reshape(len(difference), -1).mean(axis=1)
     gain, error = float(each.mean()), float(each.std() / np.sqrt(len(each)))
     return gain if gain > max(least, ERRORS * error) else 0.0
-
-
-def _tokens(column: pl.Series) -> Iterable[Longs]:
-    """Yield numberings of the parts of a text, one of which may name the user."""
-    if column.dtype != pl.String:
-        return
-    parts = column.fill_null("").str.extract_all(TOKEN).list
-    for at in TOKENS:
-        yield value_codes(parts.get(at, null_on_oob=True).fill_null(""))
 
 
 def likeness(values: pl.Series, related: RelatedVenues) -> Finding | None:

@@ -251,8 +251,7 @@ def _taken_for_utc(file: CheckinFile) -> str | None:
 def tell_duplicates(count: int, say: Say) -> None:
     """Tell the publisher, and no recipient, how many rows are released as one that they repeat."""
     if count:
-        rows = "1 row repeats" if count == 1 else f"{count:,} rows repeat"
-        say(f"note: {rows} another row's user, time and venue, and its release")
+        say(f"note: {count:,} {'row repeats' if count == 1 else 'rows repeat'} another's user, time, venue and release")
 
 
 def in_file(file: CheckinFile, donor: Longs, shown: Longs) -> tuple[Longs, Longs]:

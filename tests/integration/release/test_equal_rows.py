@@ -43,7 +43,7 @@ def shown(clean: pl.DataFrame, release: Path) -> pl.DataFrame:
 
 def told(made: Any) -> int:
     """How many rows repeat others, as `protect` tells the publisher."""
-    (count,) = re.findall(r"note: ([\d,]+) rows repeat another row's user, time and venue", made.done.stderr)
+    (count,) = re.findall(r"note: ([\d,]+) rows repeat another's user, time, venue and release", made.done.stderr)
     return int(count.replace(",", ""))
 
 
