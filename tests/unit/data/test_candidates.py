@@ -135,14 +135,20 @@ def test_a_category_of_one_and_no_venue_at_all() -> None:
     assert candidates.find(*city(), CandidateSettings(), workers=1).size.tolist() == [0]
 
 
-def test_a_venue_exactly_at_the_radius_is_found() -> None:
+@pytest.mark.parametrize("widenings", [0, 1])
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_venue_exactly_at_the_radius_is_found(widenings: int, learned: bool) -> None:
     """Among many more venues, so that a tree is searched, whose distances are rounded in another way."""
     rng = np.random.default_rng(2)
     for east, least in zip(rng.uniform(1e-5, 0.4, 40), rng.uniform(0, 0.3, 40), strict=True):
         lat, lon, category = city((least, -74, 0), (least + east / 2, -74 + east, 0), *((9, n, 0) for n in range(9)))
         radius = float(haversine_km(lat[1], lon[1], lat[2], lon[2]))
-        rule = CandidateSettings(radius, min_candidates=0, max_widenings=0, max_candidates=1)
-        assert candidates.find(lat, lon, category, rule, workers=1).poi[1].tolist() == [2]
+        rule = CandidateSettings(radius, min_candidates=widenings, max_widenings=widenings, max_candidates=1)
+        alike = np.ones((len(lat), 1))
+        found = (
+            candidates.find_alike(lat, lon, alike, rule) if learned else candidates.find(lat, lon, category, rule, 1)
+        )
+        assert (found.poi[1].tolist(), found.radius_km[1]) == ([2], radius)
 
 
 def test_renamed_sets_keep_their_weights() -> None:
@@ -221,6 +227,14 @@ def test_the_speed_mask_by_hand() -> None:
     slow = speed_mask(lat, lon, previous, options, gap, SpeedSettings(limit_kmh=30))
     assert slow[3].tolist() == [True, True, False, False]
     assert slow[2].tolist() == [True, False, False, False]
+
+
+def test_the_first_step_has_no_speed() -> None:
+    lat, lon, _ = city((0, 0, 0), (north(1), 0, 0), (north(3), 0, 0))
+    options = np.array([[1, 2], [2, 3]], np.int32)
+    kmh = candidates.steps_kmh(lat, lon, np.array([0, 1], np.int32), options, np.array([0, 1800]), 60.0)
+    assert kmh[0].tolist() == [0, 0]
+    assert kmh[1] == pytest.approx([2, 6])
 
 
 def test_speed() -> None:

@@ -114,13 +114,14 @@ def test_a_higher_threshold_gives_subsets(venues: City, one: float, other: float
         assert {*high.poi[p].tolist()} - {0} <= {*low.poi[p].tolist()}
 
 
-def test_blocks_of_anchors_give_what_one_block_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pairs", [500, 5])  # fewer than one anchor has
+def test_blocks_of_anchors_give_what_one_block_gives(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(0)
     lat, lon = (np.append(np.nan, at + draw.normal(0, 0.02, 300)) for at in (40.7, -74.0))
     use = np.vstack([np.zeros(3), (v := draw.normal(size=(300, 3))) / np.linalg.norm(v, axis=1, keepdims=True)])
     rule = CandidateSettings(category="learned", plausibility=0.5)
     whole = find_alike(lat, lon, use, rule)
-    monkeypatch.setattr("ghostpoi.data.candidates.PAIRS", 500)
+    monkeypatch.setattr("ghostpoi.data.candidates.PAIRS", pairs)
     assert np.array_equal(find_alike(lat, lon, use, rule).poi, whole.poi)
     assert whole.size[1:].mean() > 5
 
