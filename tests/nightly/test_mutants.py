@@ -18,9 +18,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -96,7 +97,12 @@ class Mutant:
     line: int
     before: str
     after: str
-    source: str
+    make: Callable[[], str]
+
+    @property
+    def source(self) -> str:
+        """The stage with the fault."""
+        return self.make()
 
     def __str__(self) -> str:
         return f"{self.stage}:{self.line}: {self.before}  ->  {self.after}"
@@ -138,14 +144,14 @@ def mutants_of(stage: str) -> list[Mutant]:
     tree, found = ast.parse(text), []
     for node in expressions(tree):
         if isinstance(node, ast.expr) and (new := changed(node)) is not None:
-            source = ast.unparse(_Put(node, new).visit(copy_of(tree, node)))
-            found.append(Mutant(stage, node.lineno, ast.unparse(node), ast.unparse(new), source))
+            make = partial(with_fault, tree, node, new)
+            found.append(Mutant(stage, node.lineno, ast.unparse(node), ast.unparse(new), make))
     return found
 
 
-def copy_of(tree: ast.AST, kept: ast.AST) -> ast.AST:
-    """Copy a tree, but for one node in it."""
-    return copy.deepcopy(tree, {id(kept): kept})
+def with_fault(tree: ast.AST, old: ast.AST, new: ast.AST) -> str:
+    """Return the text of a tree in which a node is replaced."""
+    return ast.unparse(_Put(old, new).visit(copy.deepcopy(tree, {id(old): old})))
 
 
 class _Put(ast.NodeTransformer):
