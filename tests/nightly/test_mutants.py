@@ -56,7 +56,9 @@ STAGES: dict[str, tuple[Path, ...]] = {
         UNIT / f"audits/test_{part}.py" for part in ("verdicts", "conclusions", "limits", "given_away")
     ),
     "audits/measures/accuracy.py": (UNIT / "audits/test_measures.py", Path(RECORDED.format("accuracy"))),
-    "columns/dependence.py": tuple(UNIT / f"columns/test_{part}.py" for part in ("dependence_reference", "columns")),
+    "columns/dependence.py": tuple(
+        UNIT / f"columns/test_{part}.py" for part in ("dependence_reference", "dependence", "columns")
+    ),
     "columns/order.py": tuple(UNIT / f"columns/test_{part}.py" for part in ("order_reference", "row_order")),
     "columns/pairs.py": tuple(UNIT / f"columns/test_{part}.py" for part in ("pairs_reference", "venue_pairs")),
     "release/manifest.py": (
