@@ -73,7 +73,8 @@ def _divided_pair(
     written = job_of(place / "written", source, _request(manifest, fields), scale)
     reorders = asked.settings.reorders
     names = new_names(clean.pieces) if reorders else clean.pieces.names
-    if names != written.pieces.names and clean.pieces.several:
+    several = clean.pieces.several
+    if several != written.pieces.several or (several and names != written.pieces.names):
         return Check("parts", False, "the release has other parts than the file")
     clean = divided(clean, stages)
     if len(clean.regions) != rule["count"]:

@@ -333,10 +333,9 @@ def find_crossings(job: Job, number: int, count: int) -> None:
     each = (pl.scan_parquet(one.folder / ROWS).with_columns(piece=n) for n, one in surveys_of(job).items())
     users = pl.concat(each).filter(in_range("user", number, count)).collect()
     users = users.with_columns(region=_regions_of(job, users["venue"]))
+    found = crossing(users).select("region", "piece", "row")
     with leaving(place) as folder:
-        crossing(users).select("region", "piece", "row").sort("region", "piece", "row").write_parquet(
-            folder / CROSSINGS
-        )
+        found.sort(found.columns).write_parquet(folder / CROSSINGS)
 
 
 def crossing(rows: pl.DataFrame) -> pl.DataFrame:

@@ -232,8 +232,7 @@ def _protected(work: Path, job: Job, region: Region, file: CheckinFile) -> Relea
     released = replace(released, rows=released.rows.whole.with_line_end())
     withheld = not len(released.shown) and not len(file.kept)
     written = without_rows(file) if withheld else make.write_data(make.in_memory(file), file, released)
-    released = released.with_manifest(make.described_data(request, file, released, written))
-    return replace(released, rows=written.all_rows)
+    return replace(released, rows=written.all_rows, manifest=make.described_data(request, file, released, written))
 
 
 def joint_manifest(job: Job, say: Say) -> dict[str, Any]:

@@ -127,8 +127,9 @@ def _released(planned: Plan, request: ReleaseRequest, run: Run, say: Say, report
         for name, content in released.beside.items():
             with replacing(staging / name) as out:
                 out.write(content)
-        described = described_data(request, file, released, write_data(file.source.of_release(data), file, released))
-        released = released.with_manifest(described | {"data": located(data, described["data"])})
+        manifest = described_data(request, file, released, write_data(file.source.of_release(data), file, released))
+        manifest["data"] = located(data, manifest["data"])
+        released = replace(released, manifest=manifest)
         store_manifest(staging, released.manifest, request.private)
         if part:
             part.begin(released.manifest, venues, released.shown, released.users)
@@ -157,7 +158,7 @@ def release_in_memory(request: RowsRequest, file: CheckinFile, say: Say, report:
     venues = protect_table(planned.whole, request.settings, seed, request.device, say=say, report=report)
     released = release_rows(planned, venues, seed)
     written = write_data(in_memory(file, released.beside), file, released)
-    return released.with_manifest(described_data(request, file, released, written))
+    return replace(released, manifest=described_data(request, file, released, written))
 
 
 def write_pairs(path: Path, released: ReleasedRows) -> None:
@@ -187,14 +188,14 @@ def located(data: Path, described: dict[str, Any]) -> dict[str, Any]:
 def described_data(
     request: RowsRequest, file: CheckinFile, released: ReleasedRows, written: CheckinFile
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what the manifest says about the rows, and about the data as it reads back."""
+    """Return the manifest with what it says about the rows, and about the data as it reads back."""
     rule, reading, beside = request.settings.speed, file.reading.stated, released.beside
     data: dict[str, Any] = {"format": file.format}
     if reading:
         data["reading"] = reading | ({"venues": venue_file(file)} if file.venues else {})
     if beside:
         data["beside"] = {name: hashlib.sha256(content).hexdigest() for name, content in beside.items()}
-    found = stated([released.figures])
+    found = released.manifest | stated([released.figures])
     speed = fast_steps(written.table, rule.limit_kmh, rule.min_gap_s)
     data |= found.pop("data")
     return found | {"speed": speed, "data": data}

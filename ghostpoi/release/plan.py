@@ -1,7 +1,7 @@
 """The rows of a release and what its manifest says about them, whether they are written to a folder or not."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -128,10 +128,6 @@ class ReleasedRows:
     venues: Substitution  # of all clean rows
     shown: Longs  # (M,) the clean row of each released row
     users: identity.NewUsers | None
-
-    def with_manifest(self, more: dict[str, Any]) -> "ReleasedRows":
-        """Return the same rows with more in the manifest."""
-        return replace(self, manifest=self.manifest | more)
 
 
 def plan(
