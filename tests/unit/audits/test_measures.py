@@ -149,6 +149,10 @@ class TestFloors:
         found = markov(sessions_of([2, 3]), sessions_of([2, 3, 2, 1], [3, 3]), 4)
         assert values(found["all"]) == pytest.approx((0.5, 1.0, 1.0, (1 + 1 + 1 / 3 + 1 / 2) / 4))
 
+    def test_the_last_of_the_steps_to_learn_from(self) -> None:
+        found = markov(sessions_of([1, 2], [2, 3]), sessions_of([2, 3], [1, 2]), 4)
+        assert values(found["all"]) == (1.0, 1.0, 1.0, 1.0)
+
     def test_no_training_sessions(self) -> None:
         empty = sessions_of()
         assert markov(empty, self.TEST, 6) == popularity(empty, self.TEST, 6)
