@@ -9,6 +9,7 @@ choose the weights. It is a scorer: what predicts the next venue of clean sessio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
@@ -87,11 +88,11 @@ class Table:
     share: "scipy.sparse.csr_array"  # (R + 1, P+1); the last row, of all other contexts, is empty
 
     @staticmethod
-    def of(context: Longs, poi: Longs, weight: Floats, rows: int, doubt: float) -> "Table":
+    def of(context: Longs, poi: Ints, weight: Floats, rows: int, doubt: float) -> "Table":
         """Sum the weights of each pair, and divide each context by its sum and `doubt`."""
         known, place = np.unique(context, return_inverse=True)
-        shape = (len(known) + 1, rows)
-        count = scipy.sparse.coo_array((weight, (place, poi)), shape).tocsr()
+        at = place.astype(np.int32), poi.astype(np.int32)  # scipy keeps the type of numbers
+        count = scipy.sparse.coo_array((weight, at), (len(known) + 1, rows)).tocsr()
         count.sum_duplicates()
         total = np.asarray(count.sum(axis=1)) + doubt
         count.data /= np.repeat(total, np.diff(count.indptr))
@@ -218,30 +219,25 @@ def tables_of(soft: SoftSessions, rows: int) -> tuple[Table, ...]:
     s = soft.sessions
     user = s.user[s.session_of()].astype(np.int64)
     at, column = np.nonzero(soft.poi)
-    poi, weight = soft.poi[at, column].astype(np.int64), soft.share[at, column] * soft.weight[at]
+    poi, weight = soft.poi[at, column], soft.share[at, column] * soft.weight[at]
+    hours = Table.of(user[at] * SLOTS + slots(s.time[at]), poi, weight, rows, DOUBT["hour"])
+    users = Table.of(user[at], poi, weight, rows, DOUBT["user"])
     before, after, by, count = (np.concatenate(part) for part in zip(*_pairs(soft, user), strict=True))
-    contexts = (
-        (by * rows + before, after, count, DOUBT["habit"]),
-        (user[at], poi, weight, DOUBT["user"]),
-        (user[at] * SLOTS + slots(s.time[at]), poi, weight, DOUBT["hour"]),
-        (before, after, count, DOUBT["step"]),
-    )
-    return tuple(Table.of(context, to, w, rows, doubt) for context, to, w, doubt in contexts)
+    habits = Table.of(by * np.int64(rows) + before, after, count, rows, DOUBT["habit"])
+    return habits, users, hours, Table.of(before.astype(np.int64), after, count, rows, DOUBT["step"])
 
 
-def _pairs(soft: SoftSessions, user: Longs) -> Iterator[tuple[Longs, Longs, Longs, Floats]]:
+def _pairs(soft: SoftSessions, user: Longs) -> Iterator[tuple[Ints, Ints, Ints, Floats]]:
     """Yield pairs of visits: venue before, venue after, user, weight; one or two steps apart, and one step back."""
     for lag, forth, back in ((1, 1.0, BACK_OFF), (2, BACK_OFF, 0.0)):
         at = soft.sessions.steps(lag)
-        for j in range(soft.poi.shape[1]):
-            for k in range(soft.poi.shape[1]):
-                one, two = soft.poi[at, j].astype(np.int64), soft.poi[at + lag, k].astype(np.int64)
-                weight = soft.share[at, j] * soft.share[at + lag, k] * soft.weight[at]
-                real = (one > 0) & (two > 0)
-                one, two, by, weight = one[real], two[real], user[at][real], weight[real]
-                yield one, two, by, forth * weight
-                if back:
-                    yield two, one, by, back * weight
+        for j, k in product(range(soft.poi.shape[1]), repeat=2):
+            real = at[(soft.poi[at, j] > 0) & (soft.poi[at + lag, k] > 0)]
+            one, two, by = soft.poi[real, j], soft.poi[real + lag, k], user[real].astype(np.int32)
+            weight = soft.share[real, j] * soft.share[real + lag, k] * soft.weight[real]
+            yield one, two, by, forth * weight
+            if back:
+                yield two, one, by, back * weight
 
 
 def popularity_of(soft: SoftSessions, rows: int) -> Floats:

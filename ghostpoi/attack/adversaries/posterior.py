@@ -52,10 +52,12 @@ class Posterior(Predictor):
 
     def predict(self, evidence: Evidence, validation: Sessions, seed: Seed, device: Device) -> Prediction:
         soft = self.soft(evidence)
-        tried = self.leak_weights if evidence.leaked.any() else (1.0,)
-        models = [self._fitted(soft, evidence, weight, validation) for weight in tried]
-        gains = [Comparison.of(model, validation).accuracy(model.weights) for model in models]
-        return Prediction(models[int(np.argmax(gains))], soft.poi[:, 0])
+        best, most = None, -1.0
+        for weight in self.leak_weights if evidence.leaked.any() else (1.0,):
+            model = self._fitted(soft, evidence, weight, validation)
+            gain = Comparison.of(model, validation).accuracy(model.weights)
+            best, most = (model, gain) if best is None or gain > most else (best, most)
+        return Prediction(cast(CountingModel, best), soft.poi[:, 0])
 
     def _fitted(
         self, soft: SoftSessions, evidence: Evidence, weight: float, validation: Sessions
