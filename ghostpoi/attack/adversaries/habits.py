@@ -73,14 +73,14 @@ class HabitsLeak(Adversary):
         at, visits, rule = evidence.positions, Visits.of(evidence, channel, symbol), evidence.rule
         hint = popularity_hint(evidence) if hint is None else hint
         popularity = visits.popularity(self.iterations // 2, self.hint_weight * hint)
-        base = self.prior_weight * popularity[visits.clean]  # (T,)
-        share = visits.posterior(base, self.repeat_power, self.iterations // 4)
+        base = self.prior_weight * popularity
+        prior = base[visits.clean]  # (T,)
+        share = visits.posterior(prior, self.repeat_power, self.iterations // 4)
         if not quick:
-            prior = base
             for _ in range(self.region_rounds):
+                del prior  # each of them needs much memory
                 prior = self.region(visits, share, base, rule)
-                prior *= base
-                del share  # it needs much memory
+                del share
                 share = visits.posterior(prior, self.repeat_power, self.iterations // 4)
             pairs = evidence.user[at], symbol[at], evidence.clean[at].astype(np.int64)
             # A rule that favours popular venues repeats its draws, although each is independent.
@@ -89,9 +89,12 @@ class HabitsLeak(Adversary):
         return visits, popularity, share
 
     def region(self, visits: Visits, share: Floats, base: Floats, rule: Rule) -> Floats:
-        """Return how much likelier the user's region makes each option, (T,); the sum of the prior stays the same."""
+        """Return the prior of each option, (T,): `base` (P+1,) and how near it is to the user's other visits.
+
+        The sum stays the same.
+        """
         if rule.lat is None or rule.lon is None:
-            return np.ones(len(share))
+            return base[visits.clean]
         # Straight lines are as good as the way on the ground here, and much faster to compute.
         out, point = np.empty(len(share)), EARTH_RADIUS_KM * unit_sphere(rule.lat, rule.lon)
         for block in visits.blocks():
@@ -99,7 +102,11 @@ class HabitsLeak(Adversary):
             user, clean, leaked = visits.habits[:, block.habits]
             near = closeness(user, point[clean], leaked + sum_by(block.habit, visited, len(leaked)), self.near_km)
             out[block.options] = np.maximum(near, TINY)[block.habit] ** self.near_power
-        out *= base.sum() / max((base * out).sum(), TINY)
+        weight = base[visits.clean]
+        total = weight.sum()
+        weight *= out
+        out *= total / max(weight.sum(), TINY)
+        out *= base[visits.clean]
         return out
 
 

@@ -17,7 +17,7 @@ from ghostpoi.data.checkins import Bools, Floats, Longs, by_user_and_time
 HOUR_S = 3600
 RESOLUTIONS = {"second": 1, "minute": 60, "hour": HOUR_S, "part": 6 * HOUR_S, "day": 24 * HOUR_S}
 MOST_KNOWN = 5  # check-ins that the outsider knows
-PAIRS_AT_ONCE = 1 << 22  # bounds the memory
+PAIRS_AT_ONCE = 1 << 20  # bounds the memory
 MOST_PAIRS = 1 << 27  # bounds the time: where many fit a moment, fewer draws are made
 SCORES_AT_ONCE = 1 << 24
 PRIOR_VISITS = 10.0  # weight of everybody's visits in those of one person
