@@ -154,8 +154,14 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
-        os.close(handle)
+        try:
+            path.unlink(missing_ok=True)
+        except BaseException:  # a signal: it may have come just before
+            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                path.unlink()
+            raise
+        finally:
+            os.close(handle)
 
 
 def save_arrays(out: BinaryIO, arrays: "Mapping[str, NDArray[Any]]") -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ghostpoi.files import make_private_folder, replacing, save_arrays
+from ghostpoi.files import locked, make_private_folder, replacing, save_arrays
 
 
 def test_a_file_appears_complete_with_its_mode(tmp_path: Path) -> None:
@@ -51,3 +51,17 @@ def test_saved_arrays_are_those_that_numpy_loads(tmp_path: Path) -> None:
         for name, array in arrays.items():
             assert found[name].dtype == array.dtype
             assert found[name].tolist() == array.tolist()
+
+
+def test_a_signal_before_the_lock_file_goes_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unlink, signals = Path.unlink, [KeyboardInterrupt]
+
+    def interrupted(path: Path, missing_ok: bool = False) -> None:
+        if signals:
+            raise signals.pop()
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", interrupted)
+    with pytest.raises(KeyboardInterrupt), locked(tmp_path / "folder"):
+        assert (tmp_path / ".folder.lock").exists()
+    assert list(tmp_path.iterdir()) == []
