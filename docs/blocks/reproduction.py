@@ -119,6 +119,8 @@ READINGS = {  # of PGD, EM and TS-UE: a method, or a row of readings.json
 OTHER_READINGS = {  # each with the methods of ours, and with those of "argmin"
     "one map": "one map: a venue always gets its most frequent substitute",
     "own ends": "other ends: a session's first and last visit aim at their own venue",
+    "one round": "one round: the surrogate is not trained again",
+    "no widening": "no widening: candidates stay within 1 km",
 }
 
 

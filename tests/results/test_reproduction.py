@@ -252,9 +252,14 @@ def test_the_claims_on_tokyo_fail() -> None:
 
 def test_no_reading_explains_the_printed_rows() -> None:
     rows = {row[0]: float(row[-1]) for line in readings().splitlines()[2:-1] if (row := line.strip("|").split("|"))}
-    nearest = min(rows, key=lambda name: rows[name])
-    assert nearest == "one map: a venue always gets its most frequent substitute"
-    assert rows[nearest] > 0.01  # twice the largest spread over seeds
+    nearest, one_map = sorted(rows, key=lambda name: rows[name])[:2]
+    assert nearest == 'one round: the surrogate is not trained again; "argmin"'
+    assert one_map == "one map: a venue always gets its most frequent substitute"
+    assert f"The nearest, {show(rows[nearest])} away on average" in PAGE
+    assert f"one map per venue, {show(rows[one_map])} away" in PAGE
+    methods = ("pgd", "em", "ts-ue-calibrated")
+    spreads = [known(weak().value(m, a))["std"] for m in methods for a in PAPER_ADVERSARIES]
+    assert rows[nearest] > 2 * median(spreads)
 
 
 def test_the_purifiers_of_the_outlook_do_not_help() -> None:
