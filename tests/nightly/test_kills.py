@@ -43,7 +43,7 @@ import rich.console, rich.table, torch
 from ghostpoi import attack, formats, draw
 for registry in (attack.adversaries.ADVERSARIES, formats.FORMATS, draw.methods.METHODS):
     list(registry.values())
-b"".decode("utf-8-sig")  # an ordinary user may not read Python's own modules
+b" ".decode("utf-8-sig")  # an ordinary user may not read Python's own modules
 torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], fused=True)  # imports much, and so does the first command
 try:
     ghostpoi.cli.app(["protect", "x", "-o", "x", "--no-candidate", "x"], standalone_mode=False)
