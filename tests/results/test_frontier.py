@@ -90,7 +90,7 @@ def test_every_adversary_on_the_default() -> None:
         known(R.value(DEFAULT, "posterior-learned-no-leak"))["std"] == 0
     )  # no seed matters: the Transformer has no weight
     blind, among = ignore_users(R)
-    for leak, told in ((NO_LEAK, "stay below staying ({})"), (LEAK, "with one below leak-stay ({})")):
+    for leak, told in ((NO_LEAK, "do worse than staying ({})"), (LEAK, "with a leak, worse than leak-stay ({})")):
         alone = known(blind.control(leak)).accuracy["mean"]
         assert known(blind.worst(DEFAULT, leak, among)).accuracy["mean"] < alone
         assert told.format(show(alone, 3)) in PAGE
@@ -103,7 +103,7 @@ def test_no_row_is_below_what_needs_no_release() -> None:
         for method in (m for m in r.methods if r.worst(m)):
             for leak in MOST:
                 assert known(r.worst_case(method, leak)).accuracy["mean"] >= known(r.control(leak)).accuracy["mean"]
-    assert "No figure of a release is below what an adversary has without it." in PAGE
+    assert "No figure of a release is below what an adversary reaches without the release." in PAGE
 
 
 def test_at_which_distance() -> None:
@@ -122,8 +122,8 @@ def test_equal_constraints() -> None:
     aware, blind, learned = study("rivals"), study("constraints"), study("learned")
     free = {m: known(gives_away(aware, m, NO_LEAK)).difference["mean"] for m in aware.methods}
     ghost, random, without = (f"{free[m] / free[DEFAULT]:.0f} times" for m in ("ghost", "random", ANY))
-    assert f"without a leak, GHOST gives away {ghost} as much as the default, and random draws from" in PAGE
-    assert f"the same candidate sets {random}. Without the category constraint," in PAGE
+    assert f"without a leak, GHOST gives away {ghost} as much as the default; drawing at random from" in PAGE
+    assert f"the same candidate sets gives away {random} as much. Without the category constraint," in PAGE
     assert f"GHOST still gives away {without} as much, at a smaller displacement." in PAGE
     assert mean(aware, ANY, "mean_km") < mean(aware, DEFAULT, "mean_km")
     for m in ("ghost", "pgd", "random", ANY, "pgd candidates.category=any", "random candidates.category=any"):
@@ -161,7 +161,7 @@ def test_learned_sets_do_not_change_the_worst_case() -> None:
 def test_other_victims() -> None:
     r = study("victims")
     names = [labels.number(a) for a in r.study.adversaries]
-    assert f"minus the victim's own leak-only, over {', '.join(names)} and leak-mixed" in PAGE
+    assert f"worst case over {', '.join(names)} and leak-mixed, minus the victim's own leak-only" in PAGE
     for here in (r.of(victim) for victim in r.study.victims):
         assert all(mean(here, DEFAULT, WORST_CASE) < mean(here, m, WORST_CASE) for m in ("ghost", "random"))
 

@@ -67,7 +67,7 @@ def test_gaps_that_follow_from_a_row() -> None:
 
 def test_printed_gaps_contradict_other_numbers() -> None:
     found = list(contradictions())
-    assert f"{len(found)} printed gaps differ from what the paper's other numbers give, by more than rounding." in PAGE
+    assert f"{len(found)} printed gaps differ by more than rounding from what the paper's other numbers give." in PAGE
     largest = max(found, key=lambda one: abs(one.printed - one.otherwise))
     assert (largest.method, largest.key) == ("ghost", "surv_bridge")
     told = f"Δsurv A2: {show(largest.printed)} in Table I, {show(largest.otherwise)} in Table V."
