@@ -63,12 +63,12 @@ def inspect(door: Door, given: Given) -> Inspection:
 def protect(door: Door, given: Given) -> Release[Any]:
     """Make a release: the same rows with plausible substitutes for their venues.
 
-    With `output`, write the folder to publish and, next to it or at `private`, the private folder; a frame is written
-    as Parquet. Without, write nothing. `keep` names columns to keep even though they may reveal clean venues, `drop`
-    columns to leave out. `pairs=True` also returns the clean venue of every row, which must stay private. Omit `seed`
-    for a real release. `engine`, `workers`, `scheduler`, `memory`, `map={"region": ...}` and settings of `regions`
-    protect a dataset larger than memory, region by region. `to_table` also writes the rows to a table of the database
-    that they come from.
+    With `output`, write the folder that you publish; the private folder goes next to it, or to `private`. A frame is
+    written as Parquet. Without, write nothing. `keep` names columns to keep even though they may reveal clean venues,
+    `drop` columns to leave out. `pairs=True` also returns the clean venue of every row, which must stay private. Omit
+    `seed` for a real release. `engine`, `workers`, `scheduler`, `memory`, `map={"region": ...}` and settings of
+    `regions` protect a dataset larger than memory, region by region. `to_table` also writes the rows to a table of the
+    database that they come from.
 
     >>> ghostpoi.protect("checkins.csv", output="published")
     Release(5,636 rows in published, ... substituted with crowd, ... km on average)
@@ -184,10 +184,10 @@ def audit_request(given: Given) -> AuditRequest:
 def audit(door: Door, given: Given) -> Audit:
     """Measure what adversaries still learn from a release: a folder, or another tool's file or frame of the same rows.
 
-    `adversaries` lists names; "all" adds those that train a model, and the paper's victim. `victim` lists names too:
-    each adversary counts with the victim that does best on validation sessions. The result is stored in the manifest
-    of a release folder, unless `store=False`. With `engine`, a release of many regions is audited region by region:
-    `regions` of them, by default as many as have 300,000 rows.
+    `adversaries` lists names; "all" adds those that train a model, and the paper's victim. `victim`, too, is a list of
+    names: each adversary is scored with the victim that does best on validation sessions. The result is stored in the
+    manifest of a release folder, unless `store=False`. With `engine`, a release of many regions is audited region by
+    region; `regions` is the number of regions to audit, by default enough to cover 300,000 rows.
 
     >>> ghostpoi.audit("checkins.csv", "release", victim="markov", seeds=1, naturalness=False)
     Audit(...)
@@ -236,9 +236,9 @@ def person(door: Door, given: Given) -> Person:
 def choose(door: Door, given: Given) -> Choice:
     """Try settings on a table and recommend the safest one that keeps what you need.
 
-    A choice is true if it recommends one. With `output`, write a page about all trials; it describes clean data, so
-    keep it private. `cache` is a private folder for finished work. With `engine`, settings are tried region by region,
-    on `regions` of them, by default as many as have 300,000 rows.
+    A choice is true if it recommends a setting. With `output`, write a page about all trials; it describes clean data,
+    so keep it private. `cache` is a private folder for finished work. With `engine`, settings are tried region by
+    region; `regions` is the number of regions to use, by default enough to cover 300,000 rows.
 
     >>> ghostpoi.choose("checkins.csv", max_mean_km=3, seeds=1, cache="cache")
     Choice(..., of 12 settings)
@@ -304,10 +304,11 @@ def _check(given: Given, strictness: Sequence[str]) -> None:
 
 @step
 def report(door: Door, given: Given) -> Report:
-    """Write an offline page to decide from: within your limits or not, what a release protects, and what it keeps.
+    """Write an offline page: whether a release meets your limits, what it protects, and what it keeps.
 
     `compare` lists other releases of the same file. `with_clean=True` shows clean data next to the release, on a page
-    in the private folder; never publish it. `dpia=True` writes two printed sides for a data protection officer instead.
+    in the private folder; never publish it. `dpia=True` writes two pages to print for a data protection officer
+    instead.
 
     >>> [path.name for path in ghostpoi.report("release").pages]
     ['report.html', 'card.md', 'croissant.json']

@@ -239,7 +239,7 @@ def page_about(file: Path | str, given: Path | None) -> Iterator[Path | None]:
 
 
 def report(**asked: Any) -> None:
-    """Write an offline page to decide from: within your limits or not, what a release protects, and what it keeps."""
+    """Write an offline page: whether a release meets your limits, what it protects, and what it keeps."""
     for path in step("report", asked).pages:
         tell(path)
 
