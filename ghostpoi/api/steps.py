@@ -307,8 +307,7 @@ def report(door: Door, given: Given) -> Report:
     """Write an offline page: whether a release meets your limits, what it protects, and what it keeps.
 
     `compare` lists other releases of the same file. `with_clean=True` shows clean data next to the release, on a page
-    in the private folder; never publish it. `dpia=True` writes two pages to print for a data protection officer
-    instead.
+    in the private folder; never publish it. `dpia=True` writes two A4 pages for a data protection officer instead.
 
     >>> [path.name for path in ghostpoi.report("release").pages]
     ['report.html', 'card.md', 'croissant.json']
