@@ -66,7 +66,7 @@ def decode(
     _check_width(source, content, dialect, unit, record)
     held = _parsed(content, columns, unit, record)
     rows = TextRows(held=held.to_dict(), dialect=dialect)
-    if separated or tail.startswith(b"\r"):
+    if held.height and (separated or tail.startswith(b"\r")):
         rows = _with_line_ends(held, dialect, content.count(RETURN) if separated else 0)
     _check_quoted_lines(source, rows)
     return rows

@@ -164,12 +164,12 @@ def plan(
         row.replace_ids(file.mapping["user"], np.array(["1"], object))
     for text in [*columns.warnings, *more, *filter(None, (noted, _taken_for_utc(file)))]:
         say(f"warning: {text}")
-    tell_duplicates(duplicates(table), say)
     lap("reading and testing columns")
     whole = prepare(table, settings, whole_file, part.kept if part else None)
     if not reorders:
         check_sets(file, whole.venue_sets)
     check_zones(file, columns.change, whole)
+    tell_duplicates(duplicates(table), say)
     lap("finding candidates")
     return Plan(request, file, columns, rows, part, whole)
 

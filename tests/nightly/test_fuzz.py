@@ -57,7 +57,7 @@ def test_mutated_inputs(tmp_path: Path) -> None:
     assert counts.keys() | {"manifest passed"} == OUTCOMES, counts  # otherwise the mutations test less than they should
 
 
-@pytest.mark.parametrize(("seed", "case"), [("1", 5149), ("2", 1849)])
+@pytest.mark.parametrize(("seed", "case"), [("1", 2992), ("1", 3917), ("1", 5149), ("2", 1849)])
 def test_a_case_that_once_failed(seed: str, case: int, tmp_path: Path) -> None:
     """A number in place of the dropped columns; Parquet metadata on which pyarrow ended the process."""
     env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": FOUND}

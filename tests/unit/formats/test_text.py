@@ -93,6 +93,7 @@ def test_a_quoted_header_may_hold_the_delimiter() -> None:
         ('a,b\n"x\ny\nz",2\n3\n', "x.csv, line 5 has 1 column, not 2"),
         ("\n\na,b\n1,2\n3\n", "x.csv, line 5 has 1 column, not 2"),
         ("a,b\n", "x.csv has columns but no check-ins"),
+        ('"a","b"\r\n', "x.csv has columns but no check-ins"),
         ("a,b", "x.csv has columns but no check-ins"),
         ("a,b\n\n\r\n", "x.csv has columns but no check-ins"),
         ("a,b\r1,2\r", "x.csv ends its lines with carriage returns only"),
