@@ -38,7 +38,7 @@ def test_a_full_disk_behind_stdout(command: str, more: tuple[str, ...]) -> None:
 def as_nobody(*words: object) -> subprocess.CompletedProcess[str]:
     """Run the command line as a user who owns nothing here."""
     code = (
-        "import os, ghostpoi.cli, ghostpoi.release.verify, rich.table\n"  # nobody may not read these
+        "import os, ghostpoi.cli, ghostpoi.release.make, ghostpoi.release.verify, rich.table\n"  # unreadable to nobody
         "if os.geteuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "ghostpoi.cli.main()"
     )
