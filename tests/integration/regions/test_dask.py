@@ -1,8 +1,10 @@
 """Dask as an engine: one command, and the messages where it fails."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 from urllib.request import urlopen
 
 import distributed
@@ -12,7 +14,8 @@ from small_world import SEED, contents, parts, protected
 
 from ghostpoi import __version__
 from ghostpoi.errors import EngineFailed
-from ghostpoi.regions.engine import Dask, Scale, _tried_on_worker, engine_of
+from ghostpoi.regions import protect
+from ghostpoi.regions.engine import Dask, _tried_on_worker
 from ghostpoi.regions.job import Job
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, about sockets and event loops
@@ -63,15 +66,26 @@ def listening() -> set[int]:
     return {int(line[1].rpartition(":")[2], 16) for line in lines if line[3] == "0A"}
 
 
-def test_other_users_of_the_machine_find_no_page() -> None:
-    before = listening()
-    with engine_of(Scale(engine="dask", workers=1)):
-        ports = listening() - before
-        assert ports
-        for port in ports:
-            for page in ("status", "info/main/workers.html", "json/counts.json", "metrics", "health"):
-                with pytest.raises(OSError, match=r"404|reset|closed"):
-                    urlopen(f"http://127.0.0.1:{port}/{page}", timeout=600)
+def test_other_users_of_the_machine_find_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, tried = protect.engine_of, set[int]()
+
+    @contextmanager
+    def watched(*arguments: Any, **options: Any) -> Iterator[Any]:
+        before = listening()
+        with start(*arguments, **options) as started:
+            for port in listening() - before:
+                tried.add(port)
+                for page in ("status", "info/main/workers.html", "json/counts.json", "metrics", "health"):
+                    with pytest.raises(OSError, match=r"404|reset|closed"):
+                        urlopen(f"http://127.0.0.1:{port}/{page}", timeout=600)
+            yield started
+
+    monkeypatch.setattr(protect, "engine_of", watched)
+    done = called(
+        "protect", parts(tmp_path / "data", 2), "-o", tmp_path / "r", *SEED, "--engine", "dask", "--workers", 1
+    )
+    assert done.returncode == 0, done.stderr
+    assert tried
 
 
 def test_a_worker_that_cannot_start_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
